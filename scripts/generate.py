@@ -93,7 +93,8 @@ def _row(name: str, module: str) -> str:
         lines.append("        commands=(")
         for command in plugin.nexus_commands():
             words = (command.name, command.help, command.target)
-            lines += ["            Command(", *(f"                {_quote(word)}," for word in words), "            ),"]
+            fields = [*map(_quote, words), *(["hidden=True"] if command.hidden else [])]
+            lines += ["            Command(", *(f"                {field}," for field in fields), "            ),"]
         lines.append("        ),")
     if "nexus_settings" in functions:
         (declared,) = plugin.nexus_settings()

@@ -131,6 +131,7 @@ def _default(field: Mapping[str, Any], *, is_required: bool) -> str:
 
 
 def _commands(plugin: ModuleType) -> Iterator[str]:
-    if hasattr(plugin, "nexus_commands"):
+    listed = [each for each in plugin.nexus_commands() if not each.hidden] if hasattr(plugin, "nexus_commands") else []
+    if listed:
         yield "## Commands"
-        yield "\n".join(f"- `nexus {each.name}`: {each.help}" for each in plugin.nexus_commands())
+        yield "\n".join(f"- `nexus {each.name}`: {each.help}" for each in listed)

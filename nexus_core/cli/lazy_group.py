@@ -54,7 +54,9 @@ class LazyGroup(TyperGroup):
         command, _ = self.find_command(ctx, cmd_name)
         if command is None:
             return None
-        return TyperCommand(command.name, help=command.help, short_help=command.help, rich_markup_mode=None)
+        return TyperCommand(
+            command.name, help=command.help, short_help=command.help, hidden=command.hidden, rich_markup_mode=None
+        )
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, ClickCommand | None, list[str]]:
         """Import the command that was named, and return it with the arguments behind its name."""

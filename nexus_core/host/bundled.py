@@ -28,6 +28,7 @@ BUNDLED = (
                 "environment",
                 "Print the facts about this machine that a model reads.",
                 "nexus_plugins.environment._cli:app",
+                hidden=True,
             ),
         ),
         settings="nexus_plugins.environment._settings:EnvironmentSettings",

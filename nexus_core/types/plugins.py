@@ -58,15 +58,18 @@ class Command:
         name: The word typed after `nexus`: lower case letters, digits and hyphens, starting with a letter.
         help: One line for the list of commands.
         target: The `typer.Typer` to load when the command runs, as `package.module:attribute`.
+        hidden: True to leave the command out of help pages and shell completion. It works all the same.
     """
 
     name: str
     help: str
     target: str
+    hidden: bool = False
 
     def __post_init__(self) -> None:
         for field in ("name", "help", "target"):
             require_type(getattr(self, field), f"Command.{field}", str)
+        require_type(self.hidden, "Command.hidden", bool)
         is_word = self.name[:1].isalpha() and self.name.replace("-", "_").isidentifier()
         if not is_word or self.name != self.name.lower():
             raise ValueError(f"Command.name must be lower case letters, digits and hyphens, not {self.name!r}")

@@ -87,7 +87,12 @@ def test_help_lists_every_command_with_one_line(cli: Cli) -> None:
     for command in RootGroup.core.values():
         assert f"{command.name} " in out
         assert command.help in out
-    assert "environment  Print the facts about this machine" in out
+    assert "mcp  " in out
+
+
+def test_environment_is_in_no_help_page_and_works(cli: Cli, work: Path) -> None:
+    assert "\n  environment " not in cli("--help").out
+    assert f"Working directory  {work}" in cli("environment").out
 
 
 def test_an_unknown_command_suggests_the_nearest(cli: Cli) -> None:
@@ -333,7 +338,7 @@ def test_a_plugin_adds_a_command(cli: Cli, install_plugin: InstallPlugin, tmp_pa
     (tmp_path / "site-packages/nexus_git_cli.py").write_text(GIT_CLI)
 
     assert cli("git", "--loud", "-C", str(work)).out == "git in work!\n"
-    assert "git          What git says." in cli("--help").out
+    assert "git       What git says." in cli("--help").out
 
 
 def test_a_plugins_command_is_not_imported_for_the_help_page(cli: Cli, install_plugin: InstallPlugin) -> None:

@@ -18,6 +18,43 @@ def test_the_prompt_is_printed(cli: Cli, work: Path) -> None:
     assert outcome.err == ""
 
 
+@pytest.mark.parametrize("name", ["project configuration", "Project Configuration", "layer-00001"])
+def test_section_prints_only_the_section_with_that_heading_or_id(cli: Cli, work: Path, name: str) -> None:
+    write_files(work, {".nexus3/NEXUS.md": "Be brief."})
+
+    outcome = cli("show", "--section", name)
+
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out == f"## Project Configuration\nSource: {work}/.nexus3/NEXUS.md\n\nBe brief.\n"
+    assert outcome.out in cli("show").out
+
+
+def test_section_as_json_has_that_section_only(cli: Cli) -> None:
+    whole = json.loads(cli("show", "--json").out)
+
+    document = json.loads(cli("show", "--section", "environment", "--json").out)
+
+    assert document["sections"] == [each for each in whole["sections"] if each["id"] == "environment"]
+    assert document["prompt"] == cli("show", "--section", "environment").out
+    assert document.keys() == whole.keys()
+
+
+@pytest.mark.parametrize("renderer", ["labelled", "tagged"])
+def test_a_section_of_any_renderer_and_role_is_printed(cli: Cli, renderer: str) -> None:
+    options = ("--renderer", renderer, "--role", "manager")
+    ids = [each["id"] for each in json.loads(cli("show", *options, "--json").out)["sections"]]
+
+    for name in ids:
+        assert cli("show", *options, "--section", name).out.startswith("#")
+
+
+def test_an_unknown_section_suggests_the_nearest(cli: Cli) -> None:
+    outcome = cli("show", "--section", "enviroment")
+
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err == "Error: unknown section 'enviroment'\n  did you mean 'Environment'?\n"
+
+
 def test_json_has_a_schema_and_every_section_with_its_source(cli: Cli, work: Path) -> None:
     write_files(work, {".nexus3/NEXUS.md": "Be brief."})
 

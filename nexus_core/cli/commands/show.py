@@ -17,12 +17,12 @@ from nexus_core.cli.options import (
     SkillOption,
     TaskOption,
 )
-from nexus_core.errors import UsageError
+from nexus_core.errors import UnknownNameError, UsageError
 from nexus_core.layers import OWN_PROFILE
 from nexus_core.text.safety import visible_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from nexus_core.cli.context import CliContext
     from nexus_core.layers.profiles import ProfileView
@@ -33,13 +33,16 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
+SectionOption = Annotated[
+    str, typer.Option("--section", metavar="NAME", help="Print only the section with this heading or id.")
+]
 LoadedOption = Annotated[bool, typer.Option("--loaded", help="Print what ContextLoader loads, with model and window.")]
 
 EXAMPLES = """
 \b
 Examples:
   nexus show --role manager --mode server
-  nexus -C services/auth show --json
+  nexus -C services/auth show --section environment
 """
 
 
@@ -57,6 +60,7 @@ def show(
     permissions: PermissionsOption = None,
     task: TaskOption = "",
     skill: SkillOption = None,
+    section: SectionOption = "",
     loaded: LoadedOption = False,
     profile: AgentOption = OWN_PROFILE,
     json: JsonOption = False,
@@ -73,6 +77,9 @@ def show(
     _check_options(profile, given | ({"mode": mode} if mode else {}), loaded=loaded)
     with cli.nexus() as nexus:
         prompt, sections, read, view = _read_prompt(nexus, profile, mode, given, loaded=loaded)
+    if section:
+        sections = _find_sections(sections, section)
+        prompt = "\n\n".join(_get_rendered_section(each, prompt) for each in sections) + "\n"
     cli.review(read, require_trusted=require_trusted)
     if json:
         document = {"schema": 1, "prompt": prompt, "sections": list(map(_section_to_json, sections))}
@@ -85,6 +92,28 @@ def show(
         cli.console.message(f"{name} reads nothing here; `nexus layers --as {profile}` says where it looks")
     if view is not None:
         print_view_notes(cli.console, view)
+
+
+def _find_sections(sections: Sequence[Section], name: str) -> tuple[Section, ...]:
+    """Return the sections whose heading or id is `name`, whatever its case.
+
+    Raises:
+        UnknownNameError: No section has that heading or id.
+    """
+    wanted = name.casefold()
+    found = tuple(each for each in sections if wanted in (each.title.casefold(), each.id.casefold()))
+    if not found:
+        raise UnknownNameError("section", name, {each.title or each.id for each in sections})
+    return found
+
+
+def _get_rendered_section(section: Section, prompt: str) -> str:
+    """Return a section as it is in the prompt; if its renderer writes it otherwise, with a heading."""
+    from nexus_core.rendering import render_section
+
+    body = section.text.strip("\n")
+    forms = (render_section(section), f"# {visible_line(section.title)}\n\n{body}")
+    return next((form for form in forms if form in prompt), forms[0])
 
 
 def _agent_to_json(view: ProfileView | None) -> dict[str, object]:

@@ -3,7 +3,7 @@
 _facts.py       facts about the machine and the terminal
 _git.py         the checked-out branch, read from git's files
 _settings.py    settings under `plugins.environment`
-_cli.py         the command `nexus environment`
+_cli.py         the hidden command `environment`
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ SECTION_ORDER = 600
 
 @hookimpl
 def nexus_commands() -> list[Command]:
-    """`nexus environment` prints the facts of the section."""
+    """Return the hidden command `environment`, which prints the facts of the section."""
     return [
         Command(
             "environment",
             "Print the facts about this machine that a model reads.",
             "nexus_plugins.environment._cli:app",
+            hidden=True,  # `nexus show --section environment` prints the same
         )
     ]
 

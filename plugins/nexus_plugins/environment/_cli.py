@@ -1,4 +1,4 @@
-"""The command `nexus environment`."""
+"""The command `nexus environment`, in no help page: `nexus show --section environment` replaces it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def environment(
 ) -> None:
     """Print the facts about this machine that a model reads.
 
-    They are under `Environment` in `nexus show`.
+    `nexus show --section environment` prints them as they are in the prompt.
     """
     cli: CommandContext = ctx.obj
     with cli.nexus() as nexus:
