@@ -50,7 +50,7 @@ def _print_version() -> int:
 
 
 def _open_closed_streams() -> None:
-    # `nexus … >&-`: Python then has None where everybody expects a file, and the next file that is opened would take
+    # `nexus … >&-`: Python then has None where other code expects a file, and the next file that is opened would get
     # its descriptor. In this order each gets its own again, because the lowest free one is always taken.
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -60,7 +60,7 @@ def _open_closed_streams() -> None:
 def _leave_workspace() -> None:
     # `python -m`, or an empty part of PYTHONPATH, puts the current directory before the standard library. It is a
     # project's directory, and a file called json.py in it must not become our json. Behind the standard library it
-    # stands because somebody installed it there (`pip install -e .`), and may stay.
+    # is there because of an installation (`pip install -e .`), and may stay.
     try:
         here = os.path.realpath(os.curdir)
     except OSError:  # it has been deleted; nothing can be imported from it either

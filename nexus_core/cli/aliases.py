@@ -96,7 +96,7 @@ def _follow(ctx: Context, words: list[str], rest: list[str]) -> tuple[str | None
 
 
 def _build_old_option(command: ClickCommand, old: str, new: str) -> TyperOption:
-    """Return a hidden option that hands its value to the one that replaced it; if both are given, that one counts."""
+    """Return a hidden option that passes its value to its replacement, unless that is given too."""
     name, _, fixed = new.partition(" ")
     (param,) = (each for each in command.params if name in each.opts)
     is_flag = bool(fixed) or bool(getattr(param, "is_flag", False))
@@ -121,6 +121,6 @@ def _build_old_option(command: ClickCommand, old: str, new: str) -> TyperOption:
 
 
 def warn_old_name(ctx: Context, old: str, new: str) -> None:
-    """Print on standard error which name replaces an old one; print nothing while completing."""
+    """Warn on standard error of an old name, except while completing."""
     if not ctx.resilient_parsing:
         ctx.find_root().obj.console.warning(f"`{old}` is deprecated, use `{new}`")

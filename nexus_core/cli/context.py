@@ -54,14 +54,14 @@ _STDOUT, _STDERR = 1, 2  # descriptors, as every program knows them
 
 
 class CliContext:
-    """The console, the directory, and a Nexus on demand; commands find it in `ctx.obj`.
+    """Console, directory and options of a command, in its `ctx.obj`.
 
     Attributes:
         console: Where to print.
-        is_directory_named: Whether the command line says which directory it is about (`-C`).
-        home: The user's own directory, if it was named on the command line.
-        debug: Whether errors show their traceback.
-        trace_hooks: Whether every answer to a hook is printed.
+        is_directory_named: True if `-C` names the directory.
+        home: The user's own directory; None unless `--home` names it.
+        debug: True to print tracebacks of errors.
+        trace_hooks: True to print every hook call.
     """
 
     def __init__(self, console: Console) -> None:
@@ -96,11 +96,11 @@ class CliContext:
         ledger: str | Ledger | None = None,
         cwd: Path | None = None,
     ) -> Iterator[Nexus]:
-        """Open a Nexus; problems with plugins are printed, and it is closed at the end.
+        """Open a Nexus that is closed at the end. Problems with plugins are printed.
 
         Args:
             strict: As for `Nexus`.
-            warn: Off where the command itself says what went wrong with plugins.
+            warn: False if the command reports problems with plugins itself.
             layers: As for `Nexus`.
             installed: As for `Nexus`.
             ledger: As for `Nexus`.
@@ -122,7 +122,7 @@ class CliContext:
             yield nexus
 
     def dialects(self) -> DialectRegistry:
-        """The shapes of APIs; plugins are looked for when none that is built in will do."""
+        """Return the dialects. Plugins are loaded only if no built-in dialect matches."""
         from nexus_core.dialects.registry import create_registry
 
         return create_registry(self._host)
@@ -149,17 +149,17 @@ class CliContext:
         self.console.message(visible_line(line), style="dim")
 
     def review(self, loaded: LoadedLayers, *, require_trusted: bool, warn: bool = True) -> None:
-        """Print what a person should know about what was loaded.
+        """Print the findings about the loaded layers.
 
         Args:
-            loaded: What was loaded.
-            require_trusted: Whether to refuse to go on while something of a project waits for a decision.
-            warn: Off where the command itself says what was found.
+            loaded: The loaded layers.
+            require_trusted: True to raise while a project's active settings wait for a decision.
+            warn: False if the command prints the findings itself.
         """
         for finding in loaded.findings if warn else ():
             if finding.code != "unapproved":  # what waits is in the prompt, and in `status` and `doctor`
                 self.console.warning(visible_line(str(finding)))
-        # What was denied is decided: it stays off, and nobody has to be asked.
+        # What was denied is decided: it stays off.
         if not require_trusted or not loaded.active:
             return
         from nexus_core.trust.report import is_waiting, summarize_setting
@@ -173,12 +173,12 @@ class CliContext:
 
     @property
     def can_ask(self) -> bool:
-        """Whether somebody is there to answer a question."""
-        # It is printed on standard error; who cannot see it cannot answer it. A closed input is None.
+        """True if a question can be asked at a terminal."""
+        # The question is printed on standard error, so that must be a terminal too. A closed input is None.
         return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
     def agrees(self, question: str) -> bool:
-        """Ask the person at the terminal; anything but yes is no."""
+        """Ask at the terminal, and return True if the answer is yes."""
         self.console.message(f"  {question} [y/N]")
         return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
@@ -190,7 +190,7 @@ class CliContext:
 
 
 def get_project_directory(nexus: Nexus) -> Path:
-    """The `.nexus3` directory of the project.
+    """Return the `.nexus3` directory of the project.
 
     Raises:
         UsageError: The user's own directory is at that place, or the command is about that directory itself.
@@ -202,15 +202,15 @@ def get_project_directory(nexus: Nexus) -> Path:
 
 
 def is_user_directory(nexus: Nexus) -> bool:
-    """Whether the user's own directory is where that of a project would be, or is itself the working directory."""
+    """True if the user's own directory is the project's `.nexus3` or the working directory."""
     return os.path.realpath(nexus.home) in {os.path.realpath(nexus.cwd / ".nexus3"), str(nexus.cwd)}
 
 
 @contextmanager
 def isolate_stdout() -> Iterator[None]:
-    """Put `sys.stdout` on a descriptor of its own, out of reach for whoever writes straight to descriptor 1."""
+    """Put `sys.stdout` on a separate descriptor, out of reach of code that writes to descriptor 1."""
     real = sys.stdout
-    if not isinstance(real, TextIOWrapper) or not _has_descriptor(_STDOUT, real):  # somebody catches what is printed
+    if not isinstance(real, TextIOWrapper) or not _has_descriptor(_STDOUT, real):  # the output is captured
         yield
         return
     with open(os.dup(_STDOUT), "w", encoding=real.encoding, errors=real.errors) as own:  # noqa: PTH123 - not a file
@@ -224,7 +224,7 @@ def isolate_stdout() -> Iterator[None]:
 
 @contextmanager
 def redirect_plugin_output() -> Iterator[None]:
-    """Keep what plugins print out of the data: it goes to standard error, also what a child of theirs prints."""
+    """Redirect output of plugins and their child processes to standard error, away from the data."""
     is_shared = _has_descriptor(
         _STDOUT, sys.stdout
     )  # then the data goes where a child of theirs prints, and both must stay
@@ -246,7 +246,7 @@ def _redirect_stdout() -> Iterator[None]:
 
 
 def _flush_stdout() -> None:
-    # Whoever knows `sys.__stdout__` writes to descriptor 1 as well, but not at once.
+    # Code that uses `sys.__stdout__` writes to descriptor 1 as well, but buffered.
     with suppress(OSError, ValueError):  # broken or closed: nothing of it will be seen anyway
         if sys.__stdout__ is not None:
             sys.__stdout__.flush()
@@ -255,5 +255,5 @@ def _flush_stdout() -> None:
 def _has_descriptor(descriptor: int, stream: TextIO) -> bool:
     try:
         return stream.fileno() == descriptor
-    except (OSError, ValueError):  # it is none of the system's
+    except (OSError, ValueError):  # not a file of the operating system
         return False

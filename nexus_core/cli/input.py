@@ -25,12 +25,12 @@ STANDARD_INPUT = "-"
 
 
 def read_input_bytes(directory: Path, name: str, *, instead: str = "name a file in it") -> bytes:
-    """The content of what was named.
+    """Return the bytes of a file, or of standard input for `-`.
 
     Args:
-        directory: Where names begin.
+        directory: The directory that `name` is relative to.
         name: A file, or `-`.
-        instead: What to do about the name of a directory.
+        instead: Hint for the name of a directory.
 
     Raises:
         UsageError: There is no such file.
@@ -50,7 +50,7 @@ def read_input_bytes(directory: Path, name: str, *, instead: str = "name a file 
 
 
 def read_input_text(directory: Path, name: str) -> tuple[Path, str]:
-    """What errors call the file that was named, and its text.
+    """Return the path of a file for errors, and its text.
 
     Raises:
         UsageError, FileError: As for `read_input_bytes`.
@@ -66,7 +66,7 @@ def get_input_name(path: Path, name: str) -> str:
 
 
 def decode_partial_text(cli: CliContext, name: str, data: bytes, *, fate: str) -> str:
-    """The text of a file that somebody may be writing to: its last character may be half there.
+    """Return the text of a file that may still be written to: its last character may be incomplete.
 
     Args:
         cli: Where to warn.
@@ -83,21 +83,21 @@ def decode_partial_text(cli: CliContext, name: str, data: bytes, *, fate: str) -
 
 
 def get_input_size(directory: Path, name: str) -> int:
-    """How many bytes are to be read, for a bar; 0 where that is not known before."""
+    """Return the size of a file in bytes for a progress bar, or 0 if it is unknown."""
     try:
-        return os.stat(directory / name).st_size  # noqa: PTH116 - of any path, also one that is none
+        return os.stat(directory / name).st_size  # noqa: PTH116 - accepts any string
     except (OSError, ValueError):
         return 0
 
 
 def parse_input_json(path: Path, part: str, text: str, line: int = 0) -> Any:  # noqa: ANN401 - what JSON may say
-    """What a text says.
+    """Return the JSON value of a text.
 
     Args:
         path: The file, for errors.
         part: What is to be read: the file, or a line of it.
         text: The whole file.
-        line: How many lines stand before.
+        line: The number of lines before the text.
 
     Raises:
         ConfigError: It is not JSON; shows where.
@@ -117,12 +117,12 @@ def parse_input_json(path: Path, part: str, text: str, line: int = 0) -> Any:  #
         raise FileError("nested too deeply", where=str(path)) from None
     lines = LineIndex(text)
     place = LineIndex(part).position(offset)
-    # What a command is given is no setting.
+    # The input of a command is not a settings file.
     raise syntax_error(path, lines, (line + place.line, place.column), message, heading="Error")
 
 
 def parse_json_lines(path: Path, text: str) -> Iterator[tuple[int, Any]] | None:
-    """What each line of a text says, with its number from 1; None where the text is not one object on each line.
+    """Return the JSON value of each line with its number from 1, or None if the text is not JSON Lines.
 
     Raises:
         ConfigError: A line is not JSON; shows where.
@@ -135,7 +135,7 @@ def parse_json_lines(path: Path, text: str) -> Iterator[tuple[int, Any]] | None:
 
 
 def read_tool_file(directory: Path, name: str) -> list[Any]:
-    """A file with a list of tools."""
+    """Return a file with a list of tools."""
     path, text = read_input_text(directory, name)
     tools = parse_input_json(path, text, text)
     if not isinstance(tools, list):

@@ -31,7 +31,7 @@ _COMPLETION_PARAMS = {"install_completion", "show_completion"}
 
 
 class LazyGroup(TyperGroup):
-    """A group whose commands come from a table; only the one that runs is imported.
+    """A group with a table of commands, which imports only the one that runs.
 
     Attributes:
         core: The commands by their names, in the order of the help page.
@@ -46,11 +46,11 @@ class LazyGroup(TyperGroup):
         return [*self.core]
 
     def get_help(self, ctx: Context) -> str:
-        """Return the help page; some of its lines may be a plugin's."""
+        """Return the help page, escaped, because some of its lines are a plugin's."""
         return visible(super().get_help(ctx))
 
     def get_command(self, ctx: Context, cmd_name: str) -> ClickCommand | None:
-        """Return a stand-in with the name and the help line: enough for `--help` and completion."""
+        """Return a placeholder with name and help line, enough for `--help` and completion."""
         command, _ = self.find_command(ctx, cmd_name)
         if command is None:
             return None
@@ -108,7 +108,7 @@ def load_command(command: Command, plugin: str, path: str = "") -> ClickCommand:
 
 
 def _adapt_command(command: ClickCommand, path: str) -> None:
-    """Give a command and its subcommands the shared options and plain help, and remove their completion flags.
+    """Add shared options and plain help to a command and its subcommands, without completion flags.
 
     Args:
         command: The command or group.
@@ -131,5 +131,5 @@ def _adapt_command(command: ClickCommand, path: str) -> None:
 
 
 def _list_usage(argument: TyperArgument, ctx: Context) -> list[str]:
-    """Return a required argument for the usage line: NAME, where Typer prints {NAME}, which reads as a choice."""
+    """Return a required argument for the usage line, without Typer's braces, which read as a choice."""
     return [argument.make_metavar(ctx)]

@@ -25,13 +25,13 @@ SMALL_REQUEST_DIVISOR = 10
 
 
 class ModelWindow(NamedTuple):
-    """What tokens are held against.
+    """A model with its token counter and context window.
 
     Attributes:
-        model: The model; "" when none is named.
-        counter: Who counts for it.
-        window: How many tokens it takes.
-        is_assumed: Whether nobody knows its window, or it is that of a model with a similar name.
+        model: The model; "" if none is configured.
+        counter: The token counter.
+        window: The context window in tokens.
+        is_assumed: True if the window is a default, or that of a model with a similar name.
     """
 
     model: str
@@ -40,15 +40,15 @@ class ModelWindow(NamedTuple):
     is_assumed: bool
 
     def is_exceeded_by(self, total: int) -> bool:
-        """Whether so many tokens surely do not fit."""
+        """True if the tokens exceed a known window."""
         return total > self.window and not self.is_assumed
 
     def sentence(self, total: int, *, exact: bool = True) -> str:
-        """So many tokens in words: of how many, for whom, how sure, by whose count.
+        """Return a sentence with the tokens, the window, the model, the basis and the counter.
 
         Args:
-            total: How many.
-            exact: Whether all of them are of texts; pictures are never counted, only estimated.
+            total: The number of tokens.
+            exact: False if some tokens are of media, which are estimated.
         """
         window = f"an assumed window of {self.window:,}" if self.is_assumed else f"{self.window:,}"
         model = f" for {visible_line(self.model)}" if self.model else ""
@@ -57,7 +57,7 @@ class ModelWindow(NamedTuple):
         return f"{total:,} tokens of {window}{model} ({share}); {basis}, by {self.counter.name}"
 
     def facts(self, total: int, *, exact: bool = True) -> dict[str, object]:
-        """The same for programs."""
+        """Return the same as JSON."""
         return {
             "model": self.model,
             "counter": self.counter.name,
@@ -70,7 +70,7 @@ class ModelWindow(NamedTuple):
 
 
 def contains_only_text(messages: Iterable[Message]) -> bool:
-    """True if all of it can be counted: no media, unknown blocks or encrypted thoughts, which are only estimated."""
+    """True if no message has media, unknown blocks or encrypted reasoning, which are estimated."""
     return all(_is_text_part(part) for message in messages for part in message.parts)
 
 
@@ -81,7 +81,7 @@ def _is_text_part(part: Part) -> bool:
 
 
 def open_model_window(nexus: Nexus, settings: Settings, *names: str) -> ModelWindow:
-    """The measure for the first of some models that is named, else for the configured one."""
+    """Return the measure for the first of some models that is named, else for the configured one."""
     name = settings.model_id(next(filter(None, names), ""))
     model = get_model(name, host=nexus.host, settings=settings)
     is_unnamed = not name and model.window == DEFAULT_WINDOW_TOKENS
@@ -90,7 +90,7 @@ def open_model_window(nexus: Nexus, settings: Settings, *names: str) -> ModelWin
 
 
 def describe_bytes(budget: TokenBudget) -> str:
-    """How large a request is, in words; "" for one that is far from being too large, as nearly all are."""
+    """Return the size of a request for display; "" if it is far below the limit."""
     if budget.bytes * SMALL_REQUEST_DIVISOR < budget.byte_limit:
         return ""
     return f"Up to {budget.bytes:,} bytes of the {budget.byte_limit:,} that a request may have"

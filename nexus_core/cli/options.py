@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def list_model_names(ctx: typer.Context) -> list[str]:
-    """The models that are known, for completion."""
+    """Return the models that are known, for completion."""
     from nexus_core.text.secrets import completable_names
 
     with _get_cli_context(ctx).nexus() as nexus:
@@ -26,7 +26,7 @@ def list_model_names(ctx: typer.Context) -> list[str]:
 
 
 def list_renderer_names(ctx: typer.Context) -> list[str]:
-    """The renderers there are, for completion."""
+    """Return the renderers there are, for completion."""
     from nexus_core.rendering import LABELLED_RENDERER
 
     with _get_cli_context(ctx).nexus() as nexus:
@@ -34,7 +34,7 @@ def list_renderer_names(ctx: typer.Context) -> list[str]:
 
 
 def list_role_names(ctx: typer.Context) -> list[str]:
-    """The roles there are, for completion."""
+    """Return the roles there are, for completion."""
     from nexus_core.rendering import UNIFIED_ROLE
 
     with _get_cli_context(ctx).nexus() as nexus:
@@ -42,7 +42,7 @@ def list_role_names(ctx: typer.Context) -> list[str]:
 
 
 def list_dialect_names(ctx: typer.Context) -> list[str]:
-    """The dialects there are, for completion."""
+    """Return the dialects there are, for completion."""
     return list(_get_cli_context(ctx).dialects().names)
 
 
@@ -118,7 +118,7 @@ ALL_ITEMS = sys.maxsize
 
 
 def build_limit_option(text: str) -> Any:  # noqa: ANN401 - as Typer's own
-    """`-n N`, where N may be `all`, with what it means for a command."""
+    """Return the option `-n N`, where N may be `all`, with its help text."""
     return typer.Option("-n", "--limit", metavar="N|all", help=text, parser=_parse_limit)
 
 
@@ -135,12 +135,12 @@ def _parse_limit(value: str | int) -> int:
 
 
 def build_model_option(text: str) -> Any:  # noqa: ANN401 - as Typer's own
-    """`-m MODEL`, with what it means for a command."""
+    """Return the option `-m MODEL` with its help text."""
     return typer.Option("-m", "--model", metavar="MODEL", help=text, autocompletion=list_model_names)
 
 
 def build_global_options(*, hidden: bool) -> list[TyperOption]:
-    """`-C`, `--home`, `--debug` and `--trace-hooks`, for every command; hidden where they would repeat the root's."""
+    """Return `-C`, `--home`, `--debug` and `--trace-hooks`, hidden below the root command."""
     return [
         _build_directory_option(
             ["-C", "--directory"], _set_directory, "Work in DIR instead of the current directory.", hidden

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def align_right(rows: Sequence[Sequence[str]], places: Container[int]) -> list[tuple[str, ...]]:
-    """Rows with the cells of some columns on their right, the heading's included."""
+    """Return rows with the cells of some columns on their right, the heading's included."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         tuple(
@@ -38,17 +38,17 @@ DEFAULT_LINE_WIDTH = 100
 _COLUMN_GAP = 2
 _MIN_BAR_WIDTH, _MAX_BAR_WIDTH = 8, 40
 _MAX_NAME_CHARACTERS = 32
-"""How much of a name is shown."""
+"""Longer names are shortened."""
 
 
 class TokenRow(NamedTuple):
     """A line of a table.
 
     Attributes:
-        name: What it is about.
-        tokens: What that takes.
+        name: The name of the row.
+        tokens: The number of tokens.
         numbers: Further columns, right-aligned.
-        remark: What stands behind the bar, cut where the line ends.
+        remark: Text after the bar, cut at the end of the line.
     """
 
     name: str
@@ -66,7 +66,7 @@ def print_token_bars(
     share_of: str = "SHARE",
     sum_name: str = "total",
 ) -> None:
-    """Print a table of tokens, their shares of `total` and bars as long as the shares; nothing for no rows.
+    """Print a table of tokens, their shares of `total`, and bars. Without rows, print nothing.
 
     A full bar is the whole of `total`. The last line has the sum of the others.
 
@@ -123,7 +123,7 @@ def _get_bar_width(taken: int, *, remarks: bool) -> int:
 
 
 def get_line_width() -> int:
-    """How wide a line may be: as the terminal is, if there is one."""
+    """Return the width of the terminal, or the default width without one."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else DEFAULT_LINE_WIDTH
 
 
@@ -139,7 +139,7 @@ _CLOCK_PREFIX = re.compile(r"Current time: [0-9T:-]+Z\nTimezone: [^\n]*\n(?:[^\n
 
 
 def excerpt_message(message: Message) -> str:
-    """Return the beginning of a message: its text and tool calls with their arguments, else results, else thoughts.
+    """Return the start of a message: text and tool calls, else tool results, else reasoning.
 
     Without secrets.
     """
@@ -162,24 +162,24 @@ def _excerpt_call(call: ToolCall) -> str:
 
 
 def _excerpt_argument(name: str, value: str) -> str:
-    """Return an argument by its name, without secrets; redacted before it is cut, and cut as it was long before."""
+    """Return `name=value` of an argument, redacted first and then shortened."""
     text = redact_beginning(f"{name}={value}", MAX_EXCERPT_CHARACTERS)
     most = len(name) + 1 + _MAX_ARGUMENT_CHARACTERS
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def compute_hit_rate(usage: Usage) -> float | None:
-    """What share of the input came from the provider's cache; None where nothing is known to have been sent."""
+    """Return the share of the input that came from the prompt cache, or None without input tokens."""
     return round(usage.cached_input_tokens / usage.input_tokens, 4) if usage.input_tokens else None
 
 
 def format_rate(rate: float | None) -> str:
-    """A share for a table."""
+    """Return a share for a table."""
     return "-" if rate is None else f"{rate:.0%}"
 
 
 def format_time(milliseconds: int) -> str:
-    """A point in time as the clock on the wall shows it."""
+    """Return a point in time as the clock on the wall shows it."""
     try:
         return time.strftime("%Y-%m-%d %H:%M", time.localtime(milliseconds / 1000))
     except (ValueError, OverflowError, OSError):  # no clock ever showed that

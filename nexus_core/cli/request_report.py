@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 def require_known_dialect(cli: CliContext, name: str) -> None:
-    """Refuse an API that nobody knows.
+    """Raise if an API is unknown.
 
     Raises:
-        UnknownNameError: There is none of that name.
+        UnknownNameError: No dialect has that name.
     """
     if name:
         cli.dialects().get(name)
@@ -44,16 +44,16 @@ def print_request(
     json: bool,
     active: Iterable[ActiveSetting] | None = None,
 ) -> None:
-    """Print a request; what a person should know about it goes to standard error.
+    """Print a request, with its findings and sizes on standard error.
 
     Args:
         cli: Where to print.
-        nexus: Who put it together.
-        settings: What knows models.
+        nexus: The Nexus that assembled it.
+        settings: The settings, for models.
         context: The request.
-        dialect: The API whose call is printed; "" for a reader.
-        json: Whether everything is printed that is known.
-        active: What projects want to start, connect to or set; `--json` lists what of it is off.
+        dialect: The API whose request body is printed; "" for text.
+        json: True to print everything as JSON.
+        active: The active settings of projects; `--json` lists those that are off.
     """
     context = replace(context, findings=(*context.findings, *_list_request_warnings(nexus, settings, context, dialect)))
     for finding in context.findings:
@@ -142,12 +142,12 @@ REQUEST_SCHEMA_VERSION = 1
 
 
 def request_to_json(context: AssembledContext, dialects: DialectRegistry, dialect: str = "") -> dict[str, Any]:
-    """A request with all that is known of it, messages and tools in Nexus's own form.
+    """Return a request with all that is known of it, messages and tools in Nexus's own form.
 
     Args:
         context: The request.
-        dialects: The shapes that there are.
-        dialect: The API whose call stands in it too; "" for none.
+        dialects: The dialects.
+        dialect: The API whose request body is included; "" for none.
     """
     api = dialect or (context.provider if dialects.rules(context.provider) else "")
     facts = {
@@ -208,7 +208,7 @@ class LeftOutPiece(NamedTuple):
 
     Attributes:
         what: What it is.
-        tokens: What it would take; None where nobody counted.
+        tokens: Its tokens; None if they were not counted.
         rule: What decided it.
     """
 
@@ -246,13 +246,13 @@ def _describe_left_out(placed: Placement) -> str:
 
 
 _APIS_WITH_MODEL_FIELD = ("openai", "responses", "anthropic")
-"""Whose calls say in their bodies whom they ask."""
+"""APIs whose request body names the model."""
 _API_PROVIDERS = {"responses": "openai", "anthropic": "anthropic", "gemini": "gemini"}
 """Whose models alone are asked in some words; in others those of many makers are."""
 
 
 def find_api_warnings(nexus: Nexus, settings: Settings, context: AssembledContext, api: str) -> Iterator[Finding]:
-    """What an API may refuse in a call although it is in its words.
+    """Yield warnings about a request that the API may reject.
 
     Args:
         nexus: Who knows models.

@@ -152,7 +152,7 @@ def nexus(
 
 
 def build_root_command() -> ClickCommand:
-    """The root command with the options that every command understands."""
+    """Return the root command with the options that every command understands."""
     command = typer.main.get_command(app)
     command.params += build_global_options(hidden=False)
     add_aliases(command, "")

@@ -40,7 +40,7 @@ _COMPLETION_VARIABLE = "_NEXUS_COMPLETE"
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command; everything that can go wrong is printed, and becomes the exit code."""
+    """Run a command and return its exit code. Errors are printed."""
     with isolate_stdout():
         try:
             code = _invoke_command(arguments, CliContext(Console()))
@@ -67,7 +67,7 @@ def _invoke_command(arguments: Sequence[str], cli: CliContext) -> int:
 
 
 def _print_completions(command: ClickCommand, arguments: Sequence[str], cli: CliContext) -> int:
-    # Somebody is typing: whatever is wrong here would be printed into the middle of the line.
+    # Errors would be printed into the command line that is being typed.
     with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stderr(nowhere):  # noqa: PTH123 - not a file
         cli.console = Console(err=nowhere)
         try:
@@ -78,7 +78,7 @@ def _print_completions(command: ClickCommand, arguments: Sequence[str], cli: Cli
 
 
 def _flush_output(code: int) -> int:
-    """The exit code, once everything is printed or never will be; Python would complain while exiting."""
+    """Flush the output and return the exit code. Otherwise Python reports a closed pipe at exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -97,7 +97,7 @@ def _report_error(cli: CliContext, error: BaseException) -> int:
     if isinstance(error, OutputClosedError):  # `nexus show | head -1`: the reader has what it wanted
         return EXIT_OK
     message, code = _describe_error(error)
-    with suppress(OutputClosedError, FileError):  # there may be nobody to tell
+    with suppress(OutputClosedError, FileError):  # standard error may be closed too
         if isinstance(error, typer.TyperException) and error.message.startswith("Usage:"):
             cli.console.message(error.message)  # a group without a command: Typer raises its help page
             return code
@@ -127,7 +127,7 @@ def _describe_error(error: BaseException) -> tuple[str, int]:
 
 
 def _format_budget_error(error: BudgetError) -> str:
-    """What must be sent and does not fit, the largest first, each in a line of its own."""
+    """Return a message with the parts that do not fit, the largest first, one per line."""
     width = max(map(len, error.parts), default=0)
     sizes = [f"{tokens:,}" for tokens in error.parts.values()]
     figures = max(map(len, sizes), default=0)

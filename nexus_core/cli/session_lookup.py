@@ -32,7 +32,7 @@ LedgerOption = Annotated[
 
 
 def list_session_names(ctx: typer.Context) -> list[str]:
-    """The names of all sessions, for completion."""
+    """Return the names of all sessions, for completion."""
     from nexus_core.text.secrets import completable_names
 
     with open_ledger_nexus(ctx, ctx.params.get("ledger") or "") as nexus:
@@ -40,7 +40,7 @@ def list_session_names(ctx: typer.Context) -> list[str]:
 
 
 def build_session_option(text: str) -> Any:  # noqa: ANN401 - as Typer's own
-    """`--session NAME`, with what it means for a command."""
+    """Return the option `--session NAME` with its help text."""
     return typer.Option("--session", metavar="NAME", help=text, autocompletion=list_session_names)
 
 
@@ -62,12 +62,12 @@ OptionalSessionArgument = Annotated[
 
 @contextmanager
 def open_ledger_nexus(ctx: typer.Context, ledger: str, *, writes: bool = False) -> Iterator[Nexus]:
-    """A Nexus with the ledger that was named, or the user's own.
+    """Yield a Nexus with the named ledger, or the user's own.
 
     Args:
         ctx: The command.
-        ledger: What `--ledger` says.
-        writes: Whether the command may begin a ledger; a file that is only read must be there.
+        ledger: The value of `--ledger`.
+        writes: True if the command may create a ledger. A file that is only read must exist.
 
     Raises:
         UsageError: There is no such file.
@@ -86,7 +86,7 @@ def open_ledger_nexus(ctx: typer.Context, ledger: str, *, writes: bool = False) 
 def open_session_nexus(
     ctx: typer.Context, label: str, ledger: str, *, writes: bool = False, exact: bool = False
 ) -> Iterator[Nexus]:
-    """A Nexus for the directory in which a session works; for the one here, where there is no such session.
+    """Yield a Nexus for the directory of a session, or for this one if there is no such session.
 
     Args:
         ctx: The command.
@@ -105,7 +105,7 @@ def open_session_nexus(
 
 @contextmanager
 def use_session_directory(cli: CliContext, nexus: Nexus, label: str, *, exact: bool = False) -> Iterator[Nexus]:
-    """The same for whoever has a Nexus with that ledger; `-C` names another directory than the session's own."""
+    """Yield a Nexus for the directory of a session with a given ledger. `-C` overrides it."""
     if label and not exact:
         label = resolve_session_name(nexus.ledger, label)
     record = nexus.ledger.session(label) if label and not cli.is_directory_named else None
@@ -123,7 +123,7 @@ def use_session_directory(cli: CliContext, nexus: Nexus, label: str, *, exact: b
 
 
 def resolve_ledger_url(directory: Path, named: str) -> str | None:
-    """The url of what was named, which may be a file; None for nothing.
+    """Return the URL of a ledger that may be named as a file, or None for no name.
 
     Raises:
         LedgerError: It is a connection string of libpq.
@@ -140,10 +140,10 @@ def resolve_ledger_url(directory: Path, named: str) -> str | None:
 
 
 def find_session(ledger: Ledger, label: str) -> SessionRecord:
-    """Return the session of that name, or the only one whose name begins so; former names count where no other does.
+    """Return the session of that name, or the only one whose name, else former name, begins so.
 
     Raises:
-        UnknownNameError: There is none; says which name is near.
+        UnknownNameError: There is none. Its hint has the nearest name.
         UsageError: Several sessions have names that begin so.
     """
     record = ledger.session(label)
@@ -170,7 +170,7 @@ def find_session(ledger: Ledger, label: str) -> SessionRecord:
 
 
 def match_session(ledger: Ledger, label: str) -> SessionRecord | None:
-    """Return what `find_session` does; None where no session has such a name.
+    """Return the session as `find_session` does, or None if there is none.
 
     Raises:
         UsageError: Several sessions have names that begin so.
@@ -182,7 +182,7 @@ def match_session(ledger: Ledger, label: str) -> SessionRecord | None:
 
 
 def resolve_session_name(ledger: Ledger, label: str) -> str:
-    """Return the name of the session that is meant by a name or the beginning of one; as it is otherwise."""
+    """Return the full name of a session for the beginning of one, or the text itself if none matches."""
     try:
         return find_session(ledger, label).label
     except UsageError:  # there is none, or several could be meant
@@ -190,12 +190,12 @@ def resolve_session_name(ledger: Ledger, label: str) -> str:
 
 
 def get_session_names(ledger: Ledger) -> list[str]:
-    """The names of all sessions of a ledger, archived or not."""
+    """Return the names of all sessions of a ledger, archived or not."""
     return [record.label for record in ledger.sessions(status=None)]
 
 
 def count_steps_to(ledger: Ledger, tip: str | None) -> int:
-    """Return the number of steps that lead to one, itself included; 0 if it is None or missing."""
+    """Return the number of steps up to and including one, or 0 if it is None or missing."""
     end = None if tip is None else ledger.step(tip)
     return 0 if end is None else end.position + 1
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def step_to_json(step: Step) -> dict[str, object]:
-    """All that is known of a step, its messages in Nexus's own form."""
+    """Return all that is known of a step, its messages in Nexus's own form."""
     return {
         "id": step.id,
         "turn": step.turn,
@@ -50,7 +50,7 @@ def step_to_json(step: Step) -> dict[str, object]:
 
 
 def call_to_json(call: RecordedCall) -> dict[str, object]:
-    """A call, with the key by which its result is recorded."""
+    """Return a call, with the key by which its result is recorded."""
     facts: dict[str, object] = {
         "key": format_call_key(call.key),
         "id": call.id,
@@ -61,7 +61,7 @@ def call_to_json(call: RecordedCall) -> dict[str, object]:
 
 
 def format_call_key(key: CallKey) -> str:
-    """Which call is meant, in one word."""
+    """Return the key of a call as `STEP:INDEX`."""
     return f"{key.step}:{key.place}"
 
 
@@ -71,20 +71,20 @@ if TYPE_CHECKING:
 NO_CALLS: Mapping[str, str] = MappingProxyType({})
 """No call is known."""
 INDENT = "  "
-"""Before everything that somebody said, so that nothing said can pass for a heading."""
+"""Before every line of a message, so that none can be mistaken for a heading."""
 
 
 class TextLimit(NamedTuple):
-    """How much of a text is shown."""
+    """Maximum lines and characters of a text."""
 
     lines: int
     characters: int
 
 
 TEXT_LIMIT = TextLimit(100, 10_000)
-"""Of what is said."""
+"""Limit of a message's text."""
 DETAIL_LIMIT = TextLimit(10, 1000)
-"""Of what tools brought, and of thoughts."""
+"""Limit of tool calls, tool results and reasoning."""
 
 
 class StepLine(NamedTuple):
@@ -100,12 +100,12 @@ def omit_remark(step: Step) -> str:  # noqa: ARG001 - whichever it is
 
 
 def format_turn(turn: Turn, *, full: bool, remark: Remark = omit_remark, secrets: bool = False) -> Iterator[StepLine]:
-    """A turn, from its first step on.
+    """Yield the lines of a turn.
 
     Args:
         turn: The turn.
-        full: Whether long texts are told whole.
-        remark: What else is to be said about a reply.
+        full: True to print long texts whole.
+        remark: Returns an additional remark about a reply.
         secrets: True prints keys, tokens and passwords, which are redacted otherwise.
     """
     first, last = turn.steps[0], turn.steps[-1]  # of one that was kept in several pieces, the last can be forked from
@@ -115,7 +115,7 @@ def format_turn(turn: Turn, *, full: bool, remark: Remark = omit_remark, secrets
         )
     called: dict[str, str] = {}
     for step in turn.steps:
-        if step.kind != "sealed":  # it says what the input said, as it was sent
+        if step.kind != "sealed":  # the input again, as it was rendered
             called |= {call.id: call.name for message in step.messages for call in message.tool_calls}
             yield from format_step(step, full=full, remark=remark, called=called, secrets=secrets)
 
@@ -128,14 +128,14 @@ def format_step(
     called: Mapping[str, str] = NO_CALLS,
     secrets: bool = False,
 ) -> Iterator[StepLine]:
-    """What a step added, under the end of its name; arguments as above.
+    """Yield the lines of a step, under the end of its id.
 
     Args:
         step: The step.
-        full: As above.
-        remark: As above.
+        full: As for `format_turn`.
+        remark: As for `format_turn`.
         called: The tools by the ids of calls, for results that do not name theirs.
-        secrets: As above.
+        secrets: As for `format_turn`.
     """
     told = _format_step_lines(step, full=full, remark=remark, called=called, secrets=secrets)
     for line in told:
@@ -166,7 +166,7 @@ def _format_step_lines(
 
 
 def format_message(message: Message, *, full: bool, secrets: bool = False) -> Iterator[StepLine]:
-    """Yield the lines of a message, indented; redacted before anything is cut."""
+    """Yield the lines of a message, indented. It is redacted before it is shortened."""
     message = message if secrets else redact_message(message, Counter())
     for part in message.parts:
         yield from map(StepLine, _indent_lines(_format_part(part, full=full)))
@@ -182,7 +182,7 @@ def print_step_lines(console: Console, lines: Iterable[StepLine]) -> None:
 
 
 def format_usage(usage: Usage) -> str:
-    """What a call cost, in a few words."""
+    """Return the usage of a call for display."""
     words = [
         f"{usage.input_tokens:,} in ({format_rate(compute_hit_rate(usage))} cached)",
         f"{usage.output_tokens:,} out",
@@ -269,7 +269,7 @@ def _describe_media(part: Image | File) -> Iterator[str]:
 
 
 def _limit_text(text: str, limit: TextLimit | None) -> Iterator[str]:
-    """The lines of a text, not more than a limit allows; the last one then says how much is missing."""
+    """Yield the lines of a text up to a limit. The last one then says how much is missing."""
     lines = text.split("\n")
     shown = text if limit is None else "\n".join(lines[: limit.lines])[: limit.characters]
     yield from shown.split("\n")

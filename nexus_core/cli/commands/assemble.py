@@ -126,7 +126,7 @@ def _require_timezone(name: str) -> None:
     """Refuse a time zone that is neither a known name nor an offset in minutes.
 
     Raises:
-        UnknownNameError: There is no such zone, as far as this machine knows any.
+        UnknownNameError: The time zone is unknown on this machine.
     """
     if name in ("", "UTC") or re.fullmatch(r"[+-]?[0-9]{1,9}", name):  # renderers check offsets
         return
@@ -140,7 +140,7 @@ def _require_timezone(name: str) -> None:
 
 
 def _assemble_request(cli: CliContext, nexus: Nexus, asked: AssembleArguments, *, json: bool) -> AssembledContext:
-    """What was asked for; where it does not fit, `--json` says why in JSON too."""
+    """Return the assembled request. If it does not fit, `--json` reports the reason as JSON too."""
     request = build_assemble_request(nexus, asked, cli.cwd)
     is_new = request.message is not None and would_start_session(nexus, request.session)
     if is_new:
@@ -157,10 +157,10 @@ def _assemble_request(cli: CliContext, nexus: Nexus, asked: AssembleArguments, *
 
 
 class AssembleArguments(NamedTuple):
-    """What was said on the command line; whatever is empty was not.
+    """Arguments of `nexus assemble`. An empty value was not given.
 
     Attributes:
-        message: What is said, `-` for standard input; None for nothing.
+        message: The user message, `-` for standard input, None for no message.
         tools: A file with the tools.
         circumstances: Fields of the request: session, model, renderer, role, mode, permissions, task, skills.
         occasion: What is known about the message: timezone, platform, platform_actions, hook_data.
@@ -173,17 +173,17 @@ class AssembleArguments(NamedTuple):
 
 
 def build_assemble_request(nexus: Nexus, asked: AssembleArguments, directory: Path) -> Request:
-    """The request that is asked for.
+    """Return the request that is asked for.
 
     Args:
         nexus: Whose request it is.
-        asked: What was said.
+        asked: The arguments.
         directory: Where names of files begin.
 
     Raises:
-        UsageError: The message is empty, or something is told about a message that is not there.
+        UsageError: The message is empty, or an option describes a message that is not given.
         FileError: The tools or standard input cannot be read.
-        MessageError: Something among the tools is none.
+        MessageError: A tool has an unknown format.
     """
     message, tools = asked.message, asked.tools
     told = {name: value for name, value in asked.occasion.items() if value}
@@ -206,18 +206,18 @@ def build_assemble_request(nexus: Nexus, asked: AssembleArguments, directory: Pa
 
 
 def would_start_session(nexus: Nexus, label: str) -> bool:
-    """Whether what is said would begin a session: there is none of that name, and none that could be meant."""
+    """True if the request would create a session: no existing session matches the name."""
     if not label or nexus.ledger.session(label):
         return False
     return not did_you_mean(label, get_session_names(nexus.ledger))
 
 
 def preview_session(nexus: Nexus, request: Request) -> AssembledContext:
-    """What a session that is not there yet would send first; nothing is written.
+    """Return the first request of a session that does not exist yet. Writes nothing.
 
     Args:
         nexus: Whose session it would be.
-        request: The session, what it is like, and what is said.
+        request: The session, its options and the message.
     """
     from nexus_core.session.asking.occasion import EVENT
     from nexus_core.session.asking.requesting import options_of
@@ -229,10 +229,10 @@ def preview_session(nexus: Nexus, request: Request) -> AssembledContext:
 
 
 def parse_data_pairs(given: Iterable[str]) -> dict[str, str]:
-    """What `--data` says, by name.
+    """Return the values of `--data` by name.
 
     Raises:
-        UsageError: One of them is no NAME=VALUE.
+        UsageError: One of them is not NAME=VALUE.
     """
     pairs = {}
     for each in given:

@@ -170,15 +170,15 @@ MessageFileForm = Literal["list", "body", "lines"]
 
 
 class MessageFile(NamedTuple):
-    """What a file holds.
+    """The messages of a file, and its other content.
 
     Attributes:
-        form: What it is: a list, a request, or lines.
+        form: The form of the file: a list, a request, or lines.
         messages: The messages.
-        dialect: Whose they must be, "" if the form does not tell.
+        dialect: The API of the messages, "" if the form does not determine it.
         body: The request, with its messages in `field`.
-        field: Where in it they are.
-        indent: How deep each level is indented.
+        field: The key of the messages in `body`.
+        indent: Spaces per level.
     """
 
     form: MessageFileForm
@@ -189,18 +189,18 @@ class MessageFile(NamedTuple):
     indent: int | None = None
 
     def value(self, messages: Sequence[Any]) -> Any:  # noqa: ANN401 - a list or an object
-        """The same file with other messages, as JSON."""
+        """Return the same file with other messages, as JSON."""
         return list(messages) if self.body is None else {**self.body, self.field: list(messages)}
 
     def written(self, messages: Sequence[Any], *, ascii_only: bool = False) -> str:
-        """The text of the same file with other messages."""
+        """Return the text of the same file with other messages."""
         if self.form == "lines":
             return "".join(json.dumps(message, ensure_ascii=ascii_only) + "\n" for message in messages)
         return json.dumps(self.value(messages), ensure_ascii=ascii_only, indent=self.indent) + "\n"
 
 
 def read_message_file(directory: Path, name: str, dialects: DialectRegistry) -> MessageFile:
-    """The messages in a file, or on standard input.
+    """Return the messages in a file, or on standard input.
 
     Raises:
         ConfigError: It is not JSON; shows where.
@@ -240,7 +240,7 @@ def _parse_message_file(
 
 
 def _detect_dialect(body: dict[str, Any], dialects: DialectRegistry) -> str:
-    """Whose a request is; what is no message in it is named by whoever reads it."""
+    """Return the API of a request body. Invalid messages in it are reported by the reader."""
     with suppress(MessageError):
         return detect_request_dialect(body, dialects)
     return ""

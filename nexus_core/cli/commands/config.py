@@ -208,7 +208,7 @@ def unset(
 
 
 def _hide_config_secrets(text: str) -> str:
-    """The text of a config.json as it is; if there is a secret in it, what it says without."""
+    """Return the text of a config.json, or if it contains secrets, its settings without them."""
     from nexus_core.config.jsonc import parse_json
 
     value = parse_json(text).value
@@ -217,7 +217,7 @@ def _hide_config_secrets(text: str) -> str:
 
 
 def _refuse_ignored_setting(cli: CliContext, path: Path, key: str, text: str) -> None:
-    """Refuse to write into a project what only the user decides; it would have no effect."""
+    """Refuse to write a user-only setting into a project, where it would have no effect."""
     from nexus_core.config.jsonc import parse_json
     from nexus_core.layers.diagnose import find_ignored_settings
     from nexus_core.layers.load import load_layers
@@ -319,7 +319,7 @@ def migrate(
 
 
 def _describe_migration(done: ConfigMigration) -> list[dict[str, object]]:
-    """Return what becomes of each setting; a value only where it changes, and where it is not a secret."""
+    """Return the change of each setting. Values are included if they change and are not secret."""
     from nexus_core.text.secrets import redact
 
     rows: list[dict[str, object]] = []

@@ -62,7 +62,7 @@ Examples:
 
 
 class ContextArguments(NamedTuple):
-    """What was said on the command line about a request."""
+    """Arguments of `nexus context` about a request."""
 
     model: str
     session: str
@@ -129,12 +129,12 @@ def _check_options(file: str | None, wanted: ContextArguments, *, everything: bo
 
 
 class RequestBreakdown(NamedTuple):
-    """What was found.
+    """A request with its tokens by share.
 
     Attributes:
-        name: What it is about.
+        name: The name of the request.
         shares: Where the tokens go.
-        measure: Who counted, and for whom.
+        measure: The counter, the model and its window.
         messages: The messages that are sent, with the tokens of each.
         original: The same messages, user messages as passed to `ask`.
         directory: Where the agent works.
@@ -156,7 +156,7 @@ class RequestBreakdown(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Whether a model can be sent it."""
+        """True if the request fits the model's window."""
         budget = self.shares.budget
         if budget is None:
             return self.shares.total <= self.measure.window
@@ -196,7 +196,7 @@ def _break_down_request(nexus: Nexus, settings: Settings, wanted: ContextArgumen
 
 
 def restore_user_inputs(context: AssembledContext, session: Session) -> Sequence[Message]:
-    """Return the messages of a call, user messages as passed to `ask`, without what the renderer put before them."""
+    """Return the messages of a call, with user messages as passed to `ask`, before rendering."""
     originals = {
         sent.content: said
         for sent, said in zip(session.messages, session.original_messages, strict=True)
@@ -286,7 +286,7 @@ def _print_tables(cli: CliContext, found: RequestBreakdown, top: int) -> None:
 
 
 def _divide_window(shares: RequestShares) -> dict[str, int]:
-    """Return what the model's window is divided into; `free` is negative where it does not fit."""
+    """Return the parts of the model's window in tokens. `free` is negative if it does not fit."""
     budget = shares.budget
     assert budget is not None  # noqa: S101 - asked before
     kept = {"for the answer": budget.reserve_response, "for tool results": budget.reserve_tools}
@@ -304,7 +304,7 @@ def _build_token_rows(sums: Mapping[str, int]) -> list[TokenRow]:
 
 
 def breakdown_to_json(found: RequestBreakdown, *, tree: bool) -> dict[str, object]:
-    """All that is known of where the tokens of a request go, and the tree of its pieces where that is wanted."""
+    """Return a request's tokens by share as JSON, with the tree of its pieces if asked for."""
     shares, budget = found.shares, found.shares.budget
     facts: dict[str, object] = {
         "schema": 1,

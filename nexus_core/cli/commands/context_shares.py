@@ -35,7 +35,7 @@ class TokenShare(NamedTuple):
         name: What a person calls it: the section's heading, the tool, who speaks.
         uri: Where it comes from.
         layer: The layer that it was found in, "" for none.
-        plugin: The plugin that brought it, "" for none.
+        plugin: The plugin that contributed it, "" for none.
         tokens: What it takes.
     """
 
@@ -50,7 +50,7 @@ class TokenShare(NamedTuple):
 
     @property
     def is_file(self) -> bool:
-        """Whether it was read from a file."""
+        """True if it was read from a file."""
         return bool(self.layer)
 
     @property
@@ -65,12 +65,12 @@ class TokenShare(NamedTuple):
 
     @property
     def is_section(self) -> bool:
-        """Whether it is a section of the system prompt."""
+        """True if it is a section of the system prompt."""
         return self.zone == "static" and self.kind != "tool"
 
 
 class RequestShares(NamedTuple):
-    """A request in pieces.
+    """Return a request in pieces.
 
     Attributes:
         pieces: The pieces, in the order of the request.
@@ -106,11 +106,11 @@ class RequestShares(NamedTuple):
 
     @property
     def framing(self) -> int:
-        """Tokens of the system prompt that belong to no section; negative if it has fewer than its sections alone."""
+        """Tokens of the system prompt that belong to no section. Negative if its sections have more."""
         return self.used.get("system", 0) - sum(each.tokens for each in self.sections)
 
     def zones(self) -> dict[str, int]:
-        """Tokens by zone, and the safety margin; together the total."""
+        """Tokens by zone, and the safety margin. Their sum is the total."""
         used = self.used
         return {
             "static": used.get("system", 0) + used.get("tools", 0),
@@ -120,7 +120,7 @@ class RequestShares(NamedTuple):
         }
 
     def kinds(self) -> dict[str, int]:
-        """Tokens by kind: workspace, persona, tools, session, memory, event; together the total."""
+        """Tokens by kind: workspace, persona, tools, session, memory, event. Their sum is the total."""
         used = self.used
         kinds = {
             "workspace": 0,
@@ -137,7 +137,7 @@ class RequestShares(NamedTuple):
         return kinds
 
     def layers(self) -> dict[str, int]:
-        """Tokens by layer, else by what computed them; messages as `session` and `event`; together the total."""
+        """Tokens by layer, else by plugin, with messages as `session` and `event`. Their sum is the total."""
         fixed = [each for each in self.pieces if each.zone == "static"]
         told = [each for each in self.pieces if each.zone == "current" and not each.is_message]
         layers = _sum_tokens([*fixed, *told], lambda share: share.origin)
@@ -163,7 +163,7 @@ def split_request(context: AssembledContext) -> RequestShares:
 
 
 def split_prompt(context: LoadedContext, count: Callable[[Section], int], total: int) -> RequestShares:
-    """The prompt of another agent in pieces.
+    """Return the prompt of another agent in pieces.
 
     Args:
         context: What that agent reads.
@@ -210,17 +210,17 @@ class ShareNode(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """What it takes."""
+        """The number of its tokens."""
         return sum(share.tokens for share in self.shares)
 
     def facts(self) -> dict[str, Any]:
-        """It, for programs."""
+        """Return the node and its children as JSON."""
         facts = {"name": self.name, "source": self.source, "tokens": self.tokens, "pieces": len(self.shares)}
         return {**facts, "children": [child.facts() for child in self.children.values()]}
 
 
 def build_share_tree(shares: RequestShares) -> ShareNode:
-    """Return a request from the whole to its pieces, in their order; its tokens are the total of the request."""
+    """Return the tree of a request and its pieces, in order. The root has the total tokens."""
     root = _make_node("request")
     for share in (*shares.pieces, *_list_remaining_shares(shares)):
         node = root
@@ -232,7 +232,7 @@ def build_share_tree(shares: RequestShares) -> ShareNode:
 
 
 def _list_remaining_shares(shares: RequestShares) -> Iterator[TokenShare]:
-    """What belongs to no piece: the framing of each zone, and the margin."""
+    """Yield the shares that belong to no piece: the framing of each zone, and the margin."""
     for zone, tokens in shares.zones().items():
         left = tokens - sum(each.tokens for each in shares.pieces if each.zone == zone)
         if left:
@@ -240,7 +240,7 @@ def _list_remaining_shares(shares: RequestShares) -> Iterator[TokenShare]:
 
 
 def format_share_tree(root: ShareNode) -> Iterator[tuple[str, str, str, str]]:
-    """Rows of a table: tokens, their share of the request, the name indented, the source."""
+    """Yield rows of a table: tokens, their share of the request, the name indented, the source."""
     yield from _format_node(root, 0, root.tokens)
 
 

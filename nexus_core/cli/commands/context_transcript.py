@@ -43,10 +43,10 @@ class TranscriptBreakdown(NamedTuple):
 
     Attributes:
         file: Its name.
-        transcript: What was read.
-        entries: What was counted of it.
+        transcript: The parsed file.
+        entries: The entries that were counted.
         breakdown: Where the tokens go.
-        measure: Who counted, and for whom.
+        measure: The counter, the model and its window.
     """
 
     file: str
@@ -57,7 +57,7 @@ class TranscriptBreakdown(NamedTuple):
 
     @property
     def left_out(self) -> int:
-        """How many messages of the main path were not counted."""
+        """The number of messages of the main path that were not counted."""
         counted_lines = {entry.lines for entry in self.entries}
         return sum(entry.lines not in counted_lines for entry in self.transcript.entries)
 
@@ -68,12 +68,12 @@ class TranscriptBreakdown(NamedTuple):
 
     @property
     def usage(self) -> Usage | None:
-        """What the last answer cost, as the provider counted."""
+        """The provider's token counts of the last reply."""
         return next((entry.usage for entry in reversed(self.entries) if entry.usage), None)
 
     @property
     def difference(self) -> int:
-        """The provider's count of the last call's input minus ours; 0 where the two are not of the same messages.
+        """The provider's count of the last call's input minus ours. 0 if they cover different messages.
 
         They are not with --include-compacted, for another model, and where the last answer came before a compaction.
         """
@@ -103,12 +103,12 @@ class TranscriptBreakdown(NamedTuple):
 
     @property
     def roles(self) -> list[CategoryShare]:
-        """Tokens by role, and those that only the provider counted; together the total."""
+        """Tokens by role, and those that only the provider counted. Their sum is the total."""
         return [*self.breakdown.roles, *self._unread()]
 
     @property
     def kinds(self) -> list[CategoryShare]:
-        """Tokens by kind, and those that only the provider counted; together the total."""
+        """Tokens by kind, and those that only the provider counted. Their sum is the total."""
         return [*self.breakdown.kinds, *self._unread()]
 
     def _unread(self) -> list[CategoryShare]:
@@ -158,7 +158,7 @@ def _print_breakdown(cli: CliContext, found: TranscriptBreakdown, top: int) -> N
 
 
 def _describe_file(found: TranscriptBreakdown) -> str:
-    """The file in a sentence."""
+    """Return the file in a sentence."""
     transcript = found.transcript
     facts = [f"{transcript.format} ({transcript.api})" if transcript.format == "messages" else transcript.format]
     facts.append(format_count(len(found.entries), "message"))
@@ -200,7 +200,7 @@ def _read_text(cli: CliContext, name: str) -> str:
 
 
 def transcript_to_json(found: TranscriptBreakdown, top: int) -> dict[str, object]:
-    """All that is known about a transcript and its tokens, without what it says."""
+    """Return all that is known about a transcript and its tokens, without what it says."""
     transcript, breakdown = found.transcript, found.breakdown
     return {
         "schema": 1,

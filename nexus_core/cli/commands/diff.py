@@ -123,7 +123,7 @@ class RequestComparison(NamedTuple):
 
 
 def compare_requests(cli: CliContext, nexus: Nexus, a: str, b: str | None) -> RequestComparison:
-    """By what B differs from A; without B, by what the last call of A differs from the one before."""
+    """Compare A with B, or without B, the last call of A with the one before."""
     before, after = find_call_pair(nexus, find_operand(nexus, a)) if b is None else find_operand_pair(nexus, a, b)
     made = _read_operand(cli, nexus, before), _read_operand(cli, nexus, after)
     if made[0].api != made[1].api:
@@ -135,7 +135,7 @@ def compare_requests(cli: CliContext, nexus: Nexus, a: str, b: str | None) -> Re
 
 
 def compare_repeated(cli: CliContext, nexus: Nexus, a: str | None, ledger: str | None) -> RequestComparison:
-    """By what A, or what goes to a model here, differs from itself, made again.
+    """Compare A, or a request from this directory, with itself, built again.
 
     Args:
         cli: What opens a Nexus for another directory.
@@ -166,7 +166,7 @@ def _read_operand(cli: CliContext, nexus: Nexus, operand: DiffOperand) -> Sendab
 
 
 def _warn_of_unknown_model(cli: CliContext, nexus: Nexus, model: str) -> None:
-    """Say that nobody knows a model: its window and its tokens are guesses then."""
+    """Warn of an unknown model, whose window and tokens are estimates."""
     from nexus_core.tokens.counters import find_model_finding
 
     if (finding := find_model_finding(model, host=nexus.host, settings=nexus.load().settings)) is not None:
@@ -174,7 +174,7 @@ def _warn_of_unknown_model(cli: CliContext, nexus: Nexus, model: str) -> None:
 
 
 def _build_stable_side(operand: DiffOperand, made: Sendable) -> Side:
-    """What must be the same each time: of what would be sent now, the last message tells the time."""
+    """Return the part of a request that must not change between calls: the last message has the time."""
     return side_of(made if operand.kind == "step" else made._replace(messages=(), message_tokens=()))
 
 
@@ -187,7 +187,7 @@ _CLOCK_TICK_SECONDS = 1.0
 def repeat_request(
     operand: DiffOperand, nexus: Nexus, ledger: str, reopened: AbstractContextManager[Nexus]
 ) -> Generator[tuple[str, Sendable]]:
-    """A request made again, each time with the name of where that was.
+    """Yield the request built again, with the place where it was built.
 
     Args:
         operand: What to make.
@@ -258,7 +258,7 @@ def print_comparison(cli: CliContext, compared: RequestComparison) -> None:
 
 
 def comparison_to_json(compared: RequestComparison) -> dict[str, Any]:
-    """The same for programs."""
+    """Return the same for programs."""
     difference = compared.difference
     return {
         "schema": 1,
@@ -301,7 +301,7 @@ def _get_origin(piece: RequestPiece) -> str:
 
 
 def _format_first_difference(compared: RequestComparison) -> list[str]:
-    """The first line that is another one."""
+    """Return the first line that is another one."""
     first = compared.difference.first
     if first is None or first.fate != "changed" or first.piece.kind == "model":
         return []

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from nexus_core.types.ledger import Ledger, Step
 
 OPERAND_KINDS = ("file", "session", "step", "model")
-"""What may be said before the name of something, where the name alone does not tell: `session:auth-bug`."""
+"""Prefixes that name the kind of an operand, if its name is ambiguous: `session:auth-bug`."""
 
 
 class DiffOperand(NamedTuple):
@@ -51,12 +51,12 @@ class DiffOperand(NamedTuple):
         return f"{self.kind} {self.name}{f' in session {self.conversation}' if self.conversation else ''}"
 
     def read(self, nexus: Nexus) -> Sendable:
-        """The request that it stands for: that of a session, a model or a directory is what would be sent now."""
+        """Return the request. For a session, model or directory, it is the one that would be sent now."""
         if self.kind == "file":
             return read_request_file(nexus, nexus.cwd, self.name)
         if self.kind == "step":
             return sendable_of(nexus.replay(self.name))
-        return sendable_of(nexus.assemble(nexus.request(**self._circumstances), must_fit=False))
+        return sendable_of(nexus.assemble(nexus.request(**self._request_options), must_fit=False))
 
     @property
     def session(self) -> str:
@@ -68,18 +68,18 @@ class DiffOperand(NamedTuple):
         """The command that prints it, with everything that is known of it."""
         if self.kind == "step":
             return ["session", "replay", self.name, "--json"]
-        named = ((f"--{kind}", name) for kind, name in self._circumstances.items())
+        named = ((f"--{kind}", name) for kind, name in self._request_options.items())
         return ["assemble", *chain(*named), "--json"]
 
     @property
-    def _circumstances(self) -> dict[str, Any]:
-        """What a request says that is about it."""
+    def _request_options(self) -> dict[str, Any]:
+        """Options of the request that the operand implies."""
         told = {self.kind: self.name, "session": self.session}
         return {kind: name for kind, name in told.items() if name}
 
 
 def find_operand(nexus: Nexus, given: str) -> DiffOperand:
-    """What somebody means: a file goes before a session, a session before a step, a step before a model we know.
+    """Return what a name refers to: a file, else a session, a step or a known model, in this order.
 
     Raises:
         UnknownNameError: There is nothing of that name.
@@ -105,7 +105,7 @@ def find_operand(nexus: Nexus, given: str) -> DiffOperand:
 
 
 def find_operand_pair(nexus: Nexus, a: str, b: str) -> tuple[DiffOperand, DiffOperand]:
-    """What somebody means by two; a model beside a session is what it would be sent in that session."""
+    """Return what two names refer to. A model beside a session means a request to it in that session."""
     first, second = find_operand(nexus, a), find_operand(nexus, b)
     for one, other in ((first, second), (second, first)):
         if one.kind == "session" and other.kind == "model":
@@ -115,10 +115,10 @@ def find_operand_pair(nexus: Nexus, a: str, b: str) -> tuple[DiffOperand, DiffOp
 
 
 def find_call_pair(nexus: Nexus, operand: DiffOperand) -> tuple[DiffOperand, DiffOperand]:
-    """The last call of a session and the one before it; of a reply, its call and the one before.
+    """Return the last call of a session, or the call of a reply, and the call before it.
 
     Raises:
-        UsageError: There is no call, none before, or it is neither a session nor a step.
+        UsageError: There is no call or none before it, or the operand is neither a session nor a step.
     """
     ledger = nexus.ledger
     if operand.kind == "session":
@@ -140,7 +140,7 @@ def find_call_pair(nexus: Nexus, operand: DiffOperand) -> tuple[DiffOperand, Dif
 
 
 def find_newest_call(ledger: Ledger, tip: str | None) -> Step | None:
-    """The newest reply to something that Nexus has sent; None where it was made elsewhere, as all before it was."""
+    """Return the newest reply to a call of Nexus, or None if the newest reply was imported."""
     reply = next((step for step in walk_back(ledger, tip, at_once=50) if step.kind == "reply"), None)
     return reply if reply is not None and reply.data.get("epoch") else None
 
@@ -149,7 +149,7 @@ _REPORT_KEYS = {"schema", "system_prompt", "placements"}
 
 
 def read_request_file(nexus: Nexus, directory: Path, name: str) -> Sendable:
-    """The request in a file: what `nexus assemble` has printed, or a request of any API.
+    """Return the request in a file: what `nexus assemble` has printed, or a request of any API.
 
     Args:
         nexus: Whose counters count, where the file does not say.
@@ -169,7 +169,7 @@ def read_request_file(nexus: Nexus, directory: Path, name: str) -> Sendable:
 
 
 def parse_request_report(value: dict[str, Any], name: str) -> Sendable:
-    """What `nexus assemble --json` has printed."""
+    """Return the request that `nexus assemble --json` printed."""
     try:
         current = value["current_message"]
         messages = [*value["history"], *([] if current is None else [current]), *value["progress"]]
@@ -212,7 +212,7 @@ def _parse_request_body(nexus: Nexus, text: str, name: str, value: object) -> Se
 
 
 def _get_model(body: object) -> str:
-    """Whom a request goes to; Nexus's own form has that among what no API has a word for in common."""
+    """Return the model of a request body, in the neutral format from `extra`; "" if there is none."""
     fields = body if isinstance(body, dict) else {}
     extra = fields.get("extra")
     found = fields.get("model") or (extra.get("model") if isinstance(extra, dict) else None)
@@ -220,7 +220,7 @@ def _get_model(body: object) -> str:
 
 
 def translate_request(nexus: Nexus, sendable: Sendable, api: str) -> Sendable:
-    """A request as it comes back when an API's words for it are read; only what is said alike can be compared."""
+    """Return a request converted to an API's format and back, so that both sides compare alike."""
     if sendable.api == api or not api:
         return sendable
     speaking = nexus.dialects.get(api)
@@ -231,7 +231,7 @@ def translate_request(nexus: Nexus, sendable: Sendable, api: str) -> Sendable:
 
 
 def _count_request(nexus: Nexus, sendable: Sendable) -> Sendable:
-    """A request with what its pieces take."""
+    """Return a request with what its pieces take."""
     counter = open_counter(sendable.model, host=nexus.host, settings=nexus.load().settings)
     words = sendable.system_prompt
     return sendable._replace(

@@ -71,7 +71,7 @@ def doctor(ctx: typer.Context, json: JsonOption = False, codes: CodesOption = Fa
 
 
 def _load_or_find_errors(nexus: Nexus) -> tuple[LoadedLayers, list[Finding]]:
-    """What a directory contributes; where its settings are refused, without any, and what is wrong with them."""
+    """Return the loaded layers. If settings are invalid, load none of them and return their errors."""
     try:
         return nexus.load(), []
     except ConfigError as error:
@@ -81,7 +81,7 @@ def _load_or_find_errors(nexus: Nexus) -> tuple[LoadedLayers, list[Finding]]:
         from nexus_core.layers.load import load_layers
         from nexus_core.types.settings import Settings
 
-        loaded = load_layers(nexus.host, nexus.request())  # raises again where a file is no JSON
+        loaded = load_layers(nexus.host, nexus.request())  # raises again if a file is not JSON
         faults = find_invalid_settings(loaded.settings, nexus.host)
         if not faults:  # it is about something else
             raise error from None
@@ -109,7 +109,7 @@ def find_other_command() -> list[Finding]:
 
 
 def find_problems(nexus: Nexus, loaded: LoadedLayers) -> list[Finding]:
-    """All that is wrong with what was loaded, and with the plugins, sorted by place, notes last."""
+    """Return the findings about the loaded layers and the plugins, sorted by place, notes last."""
     request = nexus.request()
     found = [*diagnose(loaded), *nexus.host.diagnose(request, loaded)]
     if loaded.active:
@@ -129,7 +129,7 @@ def find_problems(nexus: Nexus, loaded: LoadedLayers) -> list[Finding]:
 
 
 def find_suspect_settings(nexus: Nexus, loaded: LoadedLayers) -> list[Finding]:
-    """Settings that name what nobody knows, and are used all the same."""
+    """Return findings about settings that name an unknown model, plugin, summarizer or API."""
     from nexus_core.layers.diagnose import find_missing_names, locate_finding
     from nexus_core.tokens.counters import find_model_finding
 

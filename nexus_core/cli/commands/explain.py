@@ -37,10 +37,10 @@ BYTES_PER_MIB = 1024 * 1024
 
 
 class FreeTextCommand(TyperCommand):
-    """A command whose argument may be a sentence that begins with a hyphen, such as a bullet that was pasted."""
+    """A command whose argument may begin with a hyphen, such as a pasted bullet."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        """Parse the arguments; a sentence is never an option."""
+        """Parse the arguments. A sentence is never an option."""
         return super().parse_args(ctx, self._put_sentences_last(args))
 
     def _put_sentences_last(self, args: list[str]) -> list[str]:
@@ -134,7 +134,7 @@ def explain(
 
 
 def _trace_to_files(found: Sequence[Explanation], in_files: Sequence[Explanation]) -> list[Explanation]:
-    """Return explanations with the files from which a plugin has its sections, where these have the sentence."""
+    """Replace sections of plugins by the files that they were read from, if these have the sentence."""
     traced: list[Explanation] = []
     for each in found:
         parts = [
@@ -151,7 +151,7 @@ def _load_directory(nexus: Nexus, directory: Path) -> LoadedLayers:
 
 
 def _print_explanations(cli: CliContext, found: Sequence[Explanation]) -> None:
-    """Print a table; with lines about other agents, one row of it at a time."""
+    """Print a table, or with lines about other agents, row by row."""
     if not any(len(each.readers) > 1 for each in found):
         if found:
             cli.console.table(_build_rows(found))
@@ -163,7 +163,7 @@ def _print_explanations(cli: CliContext, found: Sequence[Explanation]) -> None:
 
 
 def _build_rows(found: Sequence[Explanation]) -> list[tuple[str, ...]]:
-    """Subject, place and remark; a file that is its own place is named once."""
+    """Return rows of subject, place and remark. A file that is its own place is named once."""
     if all(each.subject and each.place.startswith(each.subject) for each in found):
         return [(each.place, each.remark) for each in found]
     return [(each.subject, format_source(each.place) or "-", each.remark) for each in found]

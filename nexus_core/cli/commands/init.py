@@ -117,7 +117,7 @@ def _initialize_directory(
 
 @contextmanager
 def _open_nexus(cli: CliContext, scope: InitScope) -> Iterator[Nexus]:
-    """A Nexus that does not stumble over settings that may be about to be overwritten."""
+    """Yield a Nexus that does not stumble over settings that may be about to be overwritten."""
     with ExitStack() as opened:
         try:
             nexus = opened.enter_context(cli.nexus(layers=False))
@@ -161,7 +161,7 @@ class McpServerFile(NamedTuple):
         path: The file.
         names: The names of its servers.
         text: An mcp.json with the same servers, with references in the place of secrets.
-        remarks: The references, and what they stand for.
+        remarks: The references, and the secrets that they replace.
     """
 
     path: Path
@@ -180,7 +180,7 @@ def _read_named_file(path: Path) -> McpServerFile:
 
 
 def _find_user_servers(cli: CliContext, nexus: Nexus) -> McpServerFile | None:
-    """Return the servers that another tool of the user has for all projects; those of a project are asked about."""
+    """Return the servers that another tool has for all of the user's projects."""
     home = user_home()
     copied = None
     for found in _iterate_server_files(cli, [home / name for name in USER_SERVER_FILES]):
@@ -226,7 +226,7 @@ def _print_copied(cli: CliContext, servers: McpServerFile, *, dry_run: bool) -> 
 
 
 def _offer_project_servers(cli: CliContext, *, dry_run: bool) -> McpServerFile | None:
-    """The servers that the user wants to be copied, of those in the places where other tools keep them."""
+    """Return the first server file of the project that the user wants to copy, or None."""
     for found in _iterate_server_files(cli, [cli.cwd / ".nexus3" / SERVERS_FILE, cli.cwd / ".mcp.json"]):
         names = ", ".join(one_line(name[:60]) for name in found.names)
         cli.console.message(f"There are MCP servers in {one_line(str(found.path))}: {names}")
@@ -251,7 +251,7 @@ def _iterate_server_files(cli: CliContext, paths: Iterable[Path]) -> Iterator[Mc
 
 
 def _read_server_file(path: Path) -> McpServerFile | None:
-    """The servers in a file, or None when there is no such file or it holds none."""
+    """Return the servers in a file, or None if it does not exist or has no servers."""
     document = read_json(path, comments=True, empty={}, quote=False)  # any line may hold a password
     if document is None or not isinstance(document.value, dict):
         return None
@@ -271,7 +271,7 @@ def _read_server_file(path: Path) -> McpServerFile | None:
 
 
 def _replace_secrets(file: McpServerFile, container: object, pointer: str) -> McpServerFile:
-    """Return a file of servers with references instead of secrets; everything else stays as it is written."""
+    """Return a server file with references instead of secrets, otherwise unchanged."""
     references, text, remarks = SecretReplacer(), file.text, []
     for server in read_servers(container, pointer, lenient=True).servers:
         name = str(server.settings["name"])
@@ -294,7 +294,7 @@ def _list_server_names(container: object) -> list[str]:
 
 
 def _check_servers(nexus: Nexus, servers: McpServerFile) -> None:
-    """Raise if the servers could not be loaded again; every command would fail then."""
+    """Raise if the servers could not be loaded again, because every command would fail."""
     with TemporaryDirectory() as scratch:
         write_text_atomically(Path(scratch) / SERVERS_FILE, servers.text)
         try:

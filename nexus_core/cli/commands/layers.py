@@ -94,5 +94,5 @@ def _format_size(text: LayerText, view: ProfileView | None) -> str:
 
 
 def _get_file_size(text: LayerText, view: ProfileView | None) -> int:
-    """Return how many characters the file has of which a limit cuts off some; 0 if none does."""
+    """Return the characters of a file that a limit truncates, or 0 if none does."""
     return view.whole_sizes.get(text.path, 0) if view else 0

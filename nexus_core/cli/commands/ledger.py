@@ -164,7 +164,7 @@ def copy(
 
 
 def _select_findings(ledger: Ledger, record: SessionRecord, findings: Iterable[Finding]) -> tuple[list[Finding], int]:
-    """Return the findings about one session and about the ledger as a whole, and how many steps lead to the session."""
+    """Return the findings about one session and about the whole ledger, and the session's step count."""
     steps: set[str] = set() if record.tip is None else {record.tip}
     try:
         steps |= {step.id for step in walk_back(ledger, record.tip)}
@@ -182,7 +182,7 @@ def _select_findings(ledger: Ledger, record: SessionRecord, findings: Iterable[F
 
 
 def _is_about_one_record(finding: Finding) -> bool:
-    """True for a finding about one step, session or blob; others are about the ledger as a whole."""
+    """True if a finding is about one step, session or blob, not about the whole ledger."""
     return finding.code.partition("-")[0] in ("step", "session", "blob")
 
 
@@ -221,7 +221,7 @@ def _report_left_out(cli: CliContext, rebuilt: RebuildReport) -> None:
 
 
 def _count_sessions(ledger: Ledger) -> int | None:
-    """How many sessions there are; None where nobody can tell any more."""
+    """Return the number of sessions, or None if they cannot be read."""
     try:
         return len(ledger.sessions(status=None))
     except LedgerUnreachableError:
@@ -256,7 +256,7 @@ def _open_target(nexus: Nexus, new: str, *, dry_run: bool) -> StoreLedger:
 
 
 def _require_store_ledger(ledger: Ledger) -> StoreLedger:
-    """A ledger that can be read row by row.
+    """Return a ledger that can be read row by row.
 
     Raises:
         LedgerError: Its plugin keeps conversations in a way of its own.

@@ -82,7 +82,7 @@ def list_plugins(ctx: typer.Context, json: JsonOption = False) -> None:
 
 
 def _replaced_to_json(plugin: PluginInfo, replaced: Iterable[PluginReplacement]) -> list[dict[str, str]]:
-    """Return what a plugin replaces, as JSON; of two plugins with one name, only the loaded one replaces anything."""
+    """Return what a plugin replaces, as JSON. Only a loaded plugin replaces anything."""
     if plugin.status != "active":
         return []
     return [{"kind": each.kind, "name": each.name, "of": each.owner} for each in replaced if each.plugin == plugin.name]
@@ -103,8 +103,8 @@ def info(ctx: typer.Context, name: PluginArgument, json: JsonOption = False) -> 
         replaced = find_replacements(nexus)
     plugin = plugins[name := resolve_plugin_name(name, plugins)]
     if json:
-        facts_of_it = {**asdict(plugin), "replaces": _replaced_to_json(plugin, replaced)}
-        cli.console.json({"schema": 1, "plugin": facts_of_it})
+        details = {**asdict(plugin), "replaces": _replaced_to_json(plugin, replaced)}
+        cli.console.json({"schema": 1, "plugin": details})
         return
     facts = [("Name", plugin.name), ("Status", plugin.status), ("From", _build_row(plugin)[2])]
     if plugin.error:
@@ -134,8 +134,8 @@ def list_hooks(ctx: typer.Context, name: OptionalHookArgument = None, json: Json
 
 
 def _hook_to_json(hook: HookSpec) -> dict[str, object]:
-    told = {"name": hook.name, "kind": hook.kind, "parameters": list(hook.parameters)}
-    return {**told, "reference": hook.reference}
+    fields = {"name": hook.name, "kind": hook.kind, "parameters": list(hook.parameters)}
+    return {**fields, "reference": hook.reference}
 
 
 @app.command("test", epilog="\b\nExamples:\n  nexus plugin test\n  nexus plugin test acme --model acme-large")
@@ -196,7 +196,7 @@ def new(
 
 
 def find_replacements(nexus: Nexus, loaded: LoadedLayers | None = None) -> tuple[PluginReplacement, ...]:
-    """Return what third-party plugins replace; bundled plugins are loaded only where there may be something.
+    """Return what third-party plugins replace. Loads bundled plugins only if needed.
 
     Args:
         nexus: The plugins.
@@ -268,11 +268,11 @@ def _check_candidate(candidate: PluginCandidate, model: str) -> list[str]:
             plugin = candidate.load()
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # noqa: BLE001 - a stranger's module may do anything when imported
+        except BaseException as error:  # noqa: BLE001 - a third-party module may raise anything when imported
             return [f"it {describe_exception(error)} while it was loaded"]
         try:
             return check_plugin(plugin, model=model)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # noqa: BLE001 - or when somebody looks at it
+        except BaseException as error:  # noqa: BLE001 - or when it is inspected
             return [f"it {describe_exception(error)} while it was checked"]

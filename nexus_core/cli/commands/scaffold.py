@@ -1,6 +1,6 @@
 """The package that `nexus plugin new` writes, with a template for each hook.
 
-In the templates, `{name}`, `{module}`, `{title}` and `{command}` stand for those of the new plugin.
+In the templates, `{name}`, `{module}`, `{title}` and `{command}` are replaced by those of the new plugin.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def test_{test}
 
 @dataclass(frozen=True, slots=True)
 class PluginPackage:
-    """A package to be written: the names of its distribution and its plugin, and its files by relative path."""
+    """A plugin package: names of its distribution and plugin, and its files by relative path."""
 
     distribution: str
     plugin: str

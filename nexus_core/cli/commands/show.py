@@ -108,7 +108,7 @@ def _find_sections(sections: Sequence[Section], name: str) -> tuple[Section, ...
 
 
 def _get_rendered_section(section: Section, prompt: str) -> str:
-    """Return a section as it is in the prompt; if its renderer writes it otherwise, with a heading."""
+    """Return a section as it is in the prompt, or with a heading if its renderer adds none."""
     from nexus_core.rendering import render_section
 
     body = section.text.strip("\n")
@@ -137,7 +137,7 @@ def _get_option_name(name: str) -> str:
 def _read_prompt(
     nexus: Nexus, profile: str, mode: str, given: Mapping[str, object], *, loaded: bool
 ) -> tuple[str, tuple[Section, ...], LoadedLayers, ProfileView | None]:
-    """Return the prompt, its sections, what was loaded for them, and with --as what is known of that agent."""
+    """Return the prompt, its sections, the loaded layers, and with --as the view of that agent."""
     if profile != OWN_PROFILE or loaded:
         context = nexus.context(mode=mode or "repl", profile=profile)  # type: ignore[arg-type] # others are refused
         return context.system_prompt, context.sections, context.loaded, context.agent_view

@@ -80,10 +80,10 @@ _SERVER_STATUS_WORDS = {"not approved": "not approved", "enabled": "on", "disabl
 
 
 class DirectoryStatus:
-    """What an agent reads in a directory, what it may do there, and what to look at.
+    """Summary of a directory: prompt, permissions, plugins and findings.
 
     Attributes:
-        loaded: What was loaded.
+        loaded: The loaded layers.
         findings: What is wrong with it, the urgent first.
     """
 
@@ -105,7 +105,7 @@ class DirectoryStatus:
         self._tokens = self._counter.count_messages(prompt)
 
     def facts(self) -> dict[str, object]:
-        """All of it, for programs."""
+        """Return all of it, for programs."""
         loaded = self.loaded
         return {
             "directory": str(self._context.cwd),
@@ -144,7 +144,7 @@ class DirectoryStatus:
         }
 
     def numbers(self) -> dict[str, object]:
-        """How many there are of everything, for programs."""
+        """All counts as JSON."""
         return {
             "directory": str(self._context.cwd),
             "layers": len(self.loaded.layers),
@@ -156,7 +156,7 @@ class DirectoryStatus:
         }
 
     def line(self) -> str:
-        """The same in words."""
+        """Return the counts in one line."""
         servers = len(self.loaded.servers)
         unapproved = self._count("not approved")
         return ", ".join(
@@ -217,14 +217,14 @@ class DirectoryStatus:
         return _shorten_path(text.path, self._context.cwd)
 
     def _codes(self) -> dict[str, int]:
-        """How many findings there are of each kind, the urgent ones first."""
+        """Number of findings by code, the urgent ones first."""
         numbers: dict[str, int] = {}
         for finding in self.findings:
             numbers[finding.code] = numbers.get(finding.code, 0) + 1
         return numbers
 
     def _next(self) -> list[tuple[str, str]]:
-        """The two commands that are most worth trying here."""
+        """Return the two commands that are most worth trying here."""
         init, speakers = ("nexus init", {"local", "ancestor"})
         if self._is_users_own:
             init, speakers = ("nexus init --global", {"global"})
@@ -255,7 +255,7 @@ def _count_characters(texts: Iterable[LayerText]) -> int:
 
 
 def _shorten_path(path: Path, cwd: Path | None = None) -> str:
-    """The shortest way to name a file for somebody who is in `cwd`."""
+    """Return the shortest path of a file as seen from `cwd`."""
     names = [str(path)]
     home = user_home()
     if path.is_relative_to(home):
@@ -266,7 +266,7 @@ def _shorten_path(path: Path, cwd: Path | None = None) -> str:
 
 
 def _list_last(names: Sequence[str], limit: int) -> str:
-    """The last of some names, which are those of what is nearest to the work."""
+    """Return the last of some names, which are those of what is nearest to the work."""
     rest = len(names) - limit
     return (f"{rest} more, " if rest > 0 else "") + ", ".join(names[-limit:]) or "none"
 

@@ -30,7 +30,7 @@ app = typer.Typer()
 _PROGRESS_STEP_CHARACTERS = 1024 * 1024
 """How much is counted before the bar moves."""
 _BASES_BY_CERTAINTY: tuple[CountBasis, ...] = ("estimated", "exact", "cached")
-"""What was counted now and what was counted before are equally sure; together they were counted now."""
+"""Least certain first. Exact and cached counts are equally certain; their sum is exact."""
 
 FilesArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[FILE]...", help="Files to count; - is standard input.")
@@ -106,7 +106,7 @@ def _count_text(counter: CachingCounter, text: str, size: int, progress: Progres
 
 
 def _add_counts(counts: Iterable[TokenCount]) -> TokenCount:
-    """All together; as sure as the least sure of them."""
+    """Return the sum. Its basis is the least certain one."""
     found = list(counts)
     bases = {count.basis for count in found}
     least: CountBasis = next((basis for basis in _BASES_BY_CERTAINTY if basis in bases), "exact")

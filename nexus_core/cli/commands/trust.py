@@ -121,13 +121,13 @@ def allow(
     if not chosen:
         cli.console.message("Nothing to allow." if not wanted else "Already allowed.")
         return
-    # What is shown is what is allowed, even if files change while somebody thinks about it.
+    # What is shown is what is allowed, even if files change before the answer.
     chosen = [replace(part, content=add_code_digests(part.content, is_fresh=True)) for part in chosen]
     if dry_run:
         _print_parts(cli, store, chosen)
         cli.console.message("Nothing was allowed.")
         return
-    store.check()  # before somebody answers in vain
+    store.check()  # before the question, so that no answer is lost
     if yes:
         _print_parts(cli, store, chosen)
         _allow_parts(cli, store, chosen)
@@ -207,7 +207,7 @@ def _list_changes(part: ActiveSetting, store: TrustStore) -> list[str]:
 
 
 def _list_changed_files(approved: str, present: str) -> list[str]:
-    """The files of a program that differ, one in a line."""
+    """Return the files of a program that differ, one in a line."""
     if predates_code_coverage(approved, present):
         return ["approved before approvals covered the code of programs: " + describe_covered_code(present)]
     differences = compare_code(approved, present)
@@ -216,14 +216,14 @@ def _list_changed_files(approved: str, present: str) -> list[str]:
 
 
 def _coverage_to_json(part: ActiveSetting, store: TrustStore) -> dict[str, str]:
-    """The code that an approval covers and does not cover, for programs."""
+    """Return the code that an approval covers and does not cover, for programs."""
     content = store.approved_content(part) or "" if part.decision == "allowed" else ""
     found = {"covered": describe_covered_code(content), "uncovered": describe_uncovered_code(content)}
     return {key: text for key, text in found.items() if text}
 
 
 def _load_parts(cli: CliContext) -> tuple[tuple[ActiveSetting, ...], TrustStore]:
-    """The parts of a project, each with what was decided about all of its code."""
+    """Return the active settings of a project, each with the decision about all of its code."""
     with cli.nexus() as nexus:
         store = TrustStore(nexus.home, workspace=find_workspace(nexus.cwd))
         parts = nexus.load().active
@@ -233,7 +233,7 @@ def _load_parts(cli: CliContext) -> tuple[tuple[ActiveSetting, ...], TrustStore]
 def _choose_parts(
     parts: Sequence[ActiveSetting], pointers: Sequence[str] | None, *, everything: bool, undecided: Collection[str]
 ) -> list[ActiveSetting]:
-    """The parts that were named, in order; without names, those whose decision is among `undecided`."""
+    """Return the named settings in order, or without names, those with a decision in `undecided`."""
     if not pointers:
         return [part for part in parts if part.decision in undecided]
     if everything:
@@ -248,7 +248,7 @@ def _choose_parts(
 
 
 def _index_pointers(parts: Sequence[ActiveSetting]) -> dict[str, str]:
-    """The pointers of parts by all of their names: with the first slash, without it, and the name of a server."""
+    """Return pointers by all accepted names: with and without the first slash, and by server name."""
     names = {_get_short_name(part): part.pointer for part in parts}
     names |= {part.pointer.removeprefix("/"): part.pointer for part in parts}
     return names | {part.pointer: part.pointer for part in parts}
@@ -286,5 +286,5 @@ def _describe_effect(part: ActiveSetting) -> str:
 
 
 def _get_state(part: ActiveSetting) -> str:
-    """What there is to say about the decision: about a server that is switched off, none is needed."""
+    """Return the state of a decision for display. A disabled server needs no decision."""
     return "disabled" if part.decision in OPEN_DECISIONS and is_disabled(part) else part.decision

@@ -93,7 +93,7 @@ _FACT_NAMES = {
 
 
 def print_compaction_report(cli: CliContext, label: str, report: CompactionReport | None, *, json: bool) -> None:
-    """Print what became of a session; nothing became of it where there is no report."""
+    """Print the report of a compaction, or without one, that there was nothing to summarize."""
     if json:
         cli.console.json(
             {"schema": 1, "session": label, "compaction": None if report is None else _report_to_json(report)}
@@ -139,7 +139,7 @@ def _count_fidelity(fidelity: Fidelity) -> tuple[str, str, str]:
 
 
 def _report_to_json(report: CompactionReport) -> dict[str, object]:
-    """All of it, for JSON."""
+    """Return all of it, for JSON."""
     return {
         "step": report.step,
         "trigger": report.trigger,
@@ -166,7 +166,7 @@ def _report_to_json(report: CompactionReport) -> dict[str, object]:
 
 
 def _undo_compaction(ctx: typer.Context, name: str, *, dry_run: bool, ledger: str, json: bool) -> None:
-    """Revert the latest compaction of a session; the one before it counts again, and later turns stay."""
+    """Revert the latest compaction. The one before it counts again, and later turns stay."""
     cli: CliContext = ctx.obj
     with open_ledger_nexus(ctx, ledger) as nexus:
         record = find_session(nexus.ledger, name)
@@ -211,7 +211,7 @@ def show_compacted(ctx: typer.Context, name: str, *, full: bool, secrets: bool, 
 
 
 def _find_compaction(ledger: Ledger, record: SessionRecord) -> str | None:
-    """Return the id of the compaction that counts in a session; None if nothing is compacted.
+    """Return the id of a session's current compaction, or None if nothing is compacted.
 
     Raises:
         LedgerError: The newest step of the session is missing.
@@ -229,7 +229,7 @@ def _report_nothing(cli: CliContext, label: str, action: str, report: dict[str, 
 
 
 def _preview_undo(nexus: Nexus, label: str) -> RevertedCompaction:
-    """What would be taken back."""
+    """Return the compaction that an undo would revert."""
     record = find_session(nexus.ledger, label)
     tail = Tail(nexus.ledger)
     return find_latest(tail, None if record.tip is None else tail.step(record.tip))
@@ -237,7 +237,7 @@ def _preview_undo(nexus: Nexus, label: str) -> RevertedCompaction:
 
 def _print_steps(cli: CliContext, steps: tuple[Step, ...], *, full: bool, secrets: bool) -> None:
     for step in steps:
-        if step.kind == "sealed":  # it says what the input said, as it was sent
+        if step.kind == "sealed":  # the input again, as it was rendered
             continue
         if step.id == step.turn:
             cli.console.table([(f"Turn {step.turn}",)], styles=["bold"])
@@ -318,7 +318,7 @@ def _pin_or_unpin(
 
 
 def _change_pin(nexus: Nexus, label: str, step: str, *, remove: bool, dry_run: bool) -> bool:
-    """Whether a step is pinned, or let go of, that was not before."""
+    """Pin or unpin a step, and return True if that changed anything."""
     if dry_run:
         return pin_step(nexus.ledger, label, _read_state(nexus, label), step, remove=remove) is not None
     session = nexus.session(label)
@@ -326,7 +326,7 @@ def _change_pin(nexus: Nexus, label: str, step: str, *, remove: bool, dry_run: b
 
 
 def _resolve_step_id(nexus: Nexus, label: str, step: str) -> str:
-    """The id of the step that is meant; what was given where there is none."""
+    """Return the full id of a step, or the given text if no step matches."""
     found = find_step(nexus.ledger, step, _read_state(nexus, label).tip)
     return step if found is None else found.id
 

@@ -118,7 +118,7 @@ def export(
 
 
 def _choose_form(ctx: typer.Context, form: str, api: str) -> str:
-    """Return the format or the API to write; an API as the value of --format is the old way.
+    """Return the format or the API to write. An API in --format is deprecated.
 
     Raises:
         UnknownNameError: There is no such format or API.
@@ -145,7 +145,7 @@ def _check_options(form: str, path: Path | None, *, json: bool) -> None:
 
 
 def _can_print_unicode() -> bool:
-    """Whether every character can be printed; otherwise JSON's own escapes stand for them."""
+    """True if standard output can encode every character. Otherwise JSON escapes are used."""
     return (sys.stdout.encoding or "").lower().replace("-", "") in ("utf8", "utf_8")
 
 

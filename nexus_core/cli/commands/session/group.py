@@ -70,7 +70,7 @@ class SessionGroup(LazyGroup):
     }
 
     def unknown_command(self, ctx: Context, name: str) -> UsageError:
-        """Return the error for a name that no command has; for a synonym of `delete`, it names that."""
+        """Return the error for an unknown command. For a synonym of `delete`, its hint names that."""
         if name not in _DELETE_SYNONYMS:
             return super().unknown_command(ctx, name)
         hint = "`nexus session delete NAME` erases a session; `nexus session archive NAME` only puts it away"

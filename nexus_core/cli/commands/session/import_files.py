@@ -121,7 +121,7 @@ _READ_SHARE, _WRITE_SHARE = 0.6, 0.4
 
 
 class _ImportTask(NamedTuple):
-    """What is to be done with a file, or with one of several conversations in it.
+    """A file to import, or one of several conversations in it.
 
     Attributes:
         name: The file, in the report.
@@ -143,7 +143,7 @@ class _ImportTask(NamedTuple):
 
 
 def find_transcript_files(cli: CliContext, program: str) -> list[TranscriptFile]:
-    """The files of a program that are about this directory; says so when there are none."""
+    """Return a program's transcripts of this directory. Prints a message if there are none."""
     found = find_transcripts(program, cli.cwd)
     if not found:
         where = visible_line(str(transcripts_directory(program)))
@@ -167,7 +167,7 @@ def print_transcript_files(cli: CliContext, program: str, found: Sequence[Transc
 def import_files(
     cli: CliContext, ledger: Ledger, names: Sequence[str], *, label: str, cwd: str, dry_run: bool, json: bool
 ) -> None:
-    """Import files one by one, and print what became of each; one that cannot be read does not stop the others.
+    """Import files one by one and print each outcome. An unreadable file does not stop the others.
 
     In a dry run the files go into a trial ledger, so that each finds what the ones before it would have added.
     """
@@ -209,7 +209,7 @@ def import_files(
 
 
 def _open_trial_ledger(ledger: Ledger) -> Ledger:
-    """Return a ledger to try an import in; the given one, where it keeps conversations in a way of its own."""
+    """Return a ledger for a dry run: in memory, or the given one if it has its own storage."""
     from nexus_core.ledger.in_memory import DryRunLedger
     from nexus_core.ledger.ledger import StoreLedger
 
@@ -218,7 +218,7 @@ def _open_trial_ledger(ledger: Ledger) -> Ledger:
 
 @contextmanager
 def pause_garbage_collection() -> Iterator[None]:
-    """Do not look for garbage meanwhile: of the many values that a transcript becomes, none is."""
+    """Pause garbage collection, which would find nothing among the values of a transcript."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -229,7 +229,7 @@ def pause_garbage_collection() -> Iterator[None]:
 
 
 def _build_tasks(cli: CliContext, name: str, *, label: str, cwd: str, dry_run: bool) -> list[_ImportTask]:
-    """Read a file: one task, or one for each of the conversations in it, which are imported independently."""
+    """Read a file and return a task for each conversation in it."""
     data = read_input_bytes(cli.cwd, name, instead="name the files in it")
     text = decode_partial_text(cli, name, data, fate="kept")
     source = "" if name == STANDARD_INPUT else name
@@ -283,7 +283,7 @@ def _import_task(cli: CliContext, ledger: Ledger, task: _ImportTask, progress: P
 
 
 def _build_session_rows(ledger: Ledger, imported: Imported) -> list[ImportedSession]:
-    """A row for each session; what is there of a path already may be in one that another path has grown."""
+    """Return a row for each session that the import created or extended."""
     grown = {each.label for each in imported.growths if each.steps}
     return [
         ImportedSession.of(
@@ -301,7 +301,7 @@ def _build_session_rows(ledger: Ledger, imported: Imported) -> list[ImportedSess
 
 
 def _is_turn_open(steps: Sequence[NewStep], record: SessionRecord | None) -> bool:
-    """Whether the last turn of a session is open, with what is added to it."""
+    """True if the last turn of a session is open after the import."""
     return not steps[-1].closes if steps else record is not None and record.open_turn is not None
 
 
@@ -311,7 +311,7 @@ def _build_unchanged_row(ledger: Ledger, record: SessionRecord) -> ImportedSessi
 
 
 def _find_unused_name(ledger: Ledger, wanted: str, label: str) -> str:
-    """The name that was wanted, where a session has another that was there before."""
+    """Return the name that was wanted, where a session has another that was there before."""
     if not wanted or wanted == label:
         return ""
     named = ledger.session(wanted)
@@ -338,11 +338,11 @@ def _restore_export(ledger: Ledger, task: _ImportTask, text: str, progress: Prog
 
 
 def count_repairs(transcript: Transcript, dialects: DialectRegistry) -> dict[str, int]:
-    """What is put right whenever it is sent, by its code; nothing of it is changed in the ledger."""
+    """Count by code what is repaired in each request. The ledger is not changed."""
     context = transcript.context
     begin = max(len(context) - _MAX_CHECKED_MESSAGES, 0)
     while 0 < begin < len(context) and (context[begin].kind != "said" or context[begin].message.role != "user"):
-        begin += 1  # only what the user said can be a beginning
+        begin += 1  # only a user message can be the start
     mended = apply_repair_rules(
         [entry.message for entry in context[begin:]], dialects.get(transcript.api or "neutral").rules
     )
@@ -366,7 +366,7 @@ _OUTCOME_NOUNS: dict[ReaderOutcome, tuple[str, str]] = {
 
 
 class ImportedSession(NamedTuple):
-    """What became of a session.
+    """The outcome of an import for one session.
 
     Attributes:
         label: Its name.
@@ -398,12 +398,12 @@ class ImportedSession(NamedTuple):
         is_open: bool,
         note: str = "",
     ) -> ImportedSession:
-        """A session to which steps were added, or none."""
+        """Return a session to which steps were added, or none."""
         what = "new" if is_new else "more" if steps else "same"
         return cls(label, kind, what, tally, len(steps), is_open, note)
 
     def facts(self) -> dict[str, object]:
-        """All of it, for JSON."""
+        """Return all of it, for JSON."""
         return {
             "label": self.label,
             "kind": self.kind,
@@ -415,22 +415,22 @@ class ImportedSession(NamedTuple):
         }
 
     def told(self, *, dry_run: bool) -> str:
-        """What became of it, or would, in a word or two."""
+        """The outcome in one or two words."""
         if self.what == "more":
             return f"{'would get ' * dry_run}{format_count(self.added, 'more step')}"
         return f"would be {self.what}" if dry_run and self.what == "new" else self.what
 
 
 class ImportOutcome(NamedTuple):
-    """What became of a file.
+    """The outcome of an import for one file.
 
     Attributes:
         file: Its name.
-        label: The main session; "" where nothing was said in it.
+        label: The main session; "" if it has no messages.
         rows: Every session.
-        transcript: What was read; None where it was known already, or is an export.
+        transcript: The parsed file; None if it was imported before, or is an export.
         repaired: What is put right whenever it is sent, by its code.
-        form: What kind of file it is, where there is no transcript.
+        form: The kind of file, if there is no transcript.
         lines: How many lines it has, as above.
         left_out: How many branches are no sessions, because there are too many.
         unused_label: The name that it was to get, where it was imported before under another.
@@ -448,12 +448,12 @@ class ImportOutcome(NamedTuple):
 
     @property
     def is_estimated(self) -> bool:
-        """True if its tokens are estimated; an export has those that were counted."""
+        """True if its tokens are estimated. An export has counted tokens."""
         return self.form != "nexus"
 
 
 def print_outcomes(console: Console, outcomes: Sequence[ImportOutcome], *, dry_run: bool) -> None:
-    """The sessions as a table, and beside it what a person should know."""
+    """Return the sessions as a table, and beside it what a person should know."""
     heading = ("SESSION", "WHAT", "TURNS", "STEPS", "MESSAGES", "TOKENS", "FILE")
     rows = [
         (
@@ -480,7 +480,7 @@ def print_outcomes(console: Console, outcomes: Sequence[ImportOutcome], *, dry_r
 def print_outcomes_json(
     console: Console, outcomes: Iterable[ImportOutcome], refused: list[dict[str, str]], *, dry_run: bool
 ) -> None:
-    """The same for programs, with every note."""
+    """Return the same for programs, with every note."""
     files = [_outcome_to_json(outcome) for outcome in outcomes]
     console.json({"schema": 1, "dry_run": dry_run, "files": files, "refused": refused})
 

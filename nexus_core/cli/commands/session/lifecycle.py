@@ -144,7 +144,7 @@ def _set_status(
 
 
 def _require_free_name(ledger: Ledger, name: str, unless: SessionRecord | None = None) -> str:
-    """A name as it would be stored, if it could be.
+    """Return a name as it would be stored, if it could be.
 
     Raises:
         UsageError: Nothing can be called so.
@@ -157,7 +157,7 @@ def _require_free_name(ledger: Ledger, name: str, unless: SessionRecord | None =
 
 
 def _report_change(ctx: typer.Context, what: str, record: SessionRecord, *, json: bool) -> None:
-    """Say what was done, or would be, and what the session is like then."""
+    """Print what was or would be done, and the session afterwards."""
     cli: CliContext = ctx.obj
     cli.console.message(visible_line(what))
     if json:

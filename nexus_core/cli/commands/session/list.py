@@ -30,9 +30,9 @@ app = typer.Typer()
 _HEADING = ("SESSION", "TURNS", "TOKENS", "CACHED", "CHANGED", "STATE", "MODEL", "DIRECTORY")
 _NUMBER_COLUMNS = range(1, 4)
 _MAX_NAME_CHARACTERS = 60
-"""Characters of a name that the other columns stand beside; on a terminal, they stand below a longer one."""
+"""Characters of a name beside other columns. On a terminal, columns of longer names are in the next line."""
 _MAX_INDENT_LEVELS = 5
-"""Workers of workers of workers stand no farther to the right than that."""
+"""Maximum indentation of nested workers, in levels."""
 
 
 @app.command(
@@ -84,14 +84,14 @@ def list_sessions(
 
 
 def _nest_workers(sessions: Sequence[SessionOverview]) -> Iterator[tuple[SessionOverview, int]]:
-    """Sessions in their order, but for workers, which come behind those that made them; how deep each stands."""
+    """Yield sessions with their depth, each worker after the session that created it."""
     workers: dict[str, list[SessionOverview]] = defaultdict(list)
     labels = {session.record.label for session in sessions}
     for session in sessions:
         workers[session.maker if session.maker in labels else ""].append(session)
     stack = [(session, 0) for session in reversed(workers.pop("", []))]
     while stack or workers:
-        if not stack:  # whoever changed the records by hand can make each the worker of another
+        if not stack:  # records edited by hand may form a cycle
             stack = [(session, 0) for session in workers.pop(next(iter(workers)))]
         session, depth = stack.pop()
         yield session, depth

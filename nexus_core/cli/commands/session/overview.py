@@ -32,7 +32,7 @@ _MAX_LISTED_DAMAGE = 20
 
 
 class DamagedSession(NamedTuple):
-    """A session that cannot be read, or not all of it, and why; without a label, something of the ledger."""
+    """A session that cannot be read completely, and why. Without a label, it is about the ledger."""
 
     label: str
     what: str
@@ -52,7 +52,7 @@ def collect_damage(damaged: list[DamagedSession], label: str) -> Iterator[None]:
 
 
 def note_damage(damaged: list[DamagedSession], label: str, error: LedgerError) -> None:
-    """Add the damage that an error reports; for many steps, cheaper than `collect_damage` for each.
+    """Add the damage that an error reports. Cheaper than `collect_damage` for each of many steps.
 
     Raises:
         LedgerUnreachableError: The ledger does not answer any more.
@@ -91,7 +91,7 @@ class SessionOverview(NamedTuple):
         turns, steps: How many its thread has, those before a fork included.
         tokens: What all its messages take, compacted or not.
         counter: Who counted the newest of them.
-        is_compacted: True if a summary stands for some of them, so that fewer are sent.
+        is_compacted: True if a summary replaces some of them, so that fewer are sent.
         usage: What all calls of the thread cost.
         maker: The session whose worker it is; "" for none.
         is_arranged: True if its renderer is not the default one, so that messages may be sent in another form.
@@ -114,27 +114,27 @@ class SessionOverview(NamedTuple):
 
     @property
     def marked_tokens(self) -> str:
-        """The tokens for a table; `TOKEN_MARKS` says what the signs mean."""
+        """The tokens for a table, with signs that `TOKEN_MARKS` explains."""
         return f"{'~' * self.is_estimated}{self.tokens:,}{'^' * self.is_arranged}{'*' * self.is_compacted}"
 
     @property
     def model(self) -> str:
-        """Whom it asks."""
+        """The model that it uses."""
         return str(self.record.data.get("model") or "")
 
     @property
     def directory(self) -> str:
-        """Where its agent works."""
+        """The directory that its agent works in."""
         return str(self.record.data.get("cwd") or "")
 
     @property
     def state(self) -> str:
-        """Whether it is archived, and whether a turn is open."""
+        """`archived`, `open`, both, or `closed`."""
         words = ("archived" if self.record.status == "archived" else "", "open" if self.record.open_turn else "")
         return ", ".join(filter(None, words)) or "closed"
 
     def facts(self) -> dict[str, object]:
-        """All of it, for JSON."""
+        """Return all of it, for JSON."""
         record = self.record
         return {
             "label": record.label,
@@ -161,7 +161,7 @@ class SessionOverview(NamedTuple):
 
 
 def read_overview(ledger: Ledger, record: SessionRecord) -> SessionOverview:
-    """A session in numbers; a long thread is read only where its steps do not tell."""
+    """Return the numbers of a session. Reads a long thread only if its newest step lacks them."""
     maker = find_maker(ledger, record)
     if record.tip is None:
         return SessionOverview(record, maker=maker)
@@ -187,7 +187,7 @@ def _has_other_renderer(ledger: Ledger, tip: Step) -> bool:
 def read_all_overviews(
     ledger: Ledger, records: Iterable[SessionRecord]
 ) -> tuple[list[SessionOverview], list[DamagedSession]]:
-    """Sessions in numbers; those that are damaged apart from the others.
+    """Return the numbers of all sessions, and the damaged sessions separately.
 
     Raises:
         LedgerUnreachableError: The ledger does not answer any more.
@@ -201,7 +201,7 @@ def read_all_overviews(
 
 
 def find_maker(ledger: Ledger, record: SessionRecord) -> str:
-    """The session that made a worker, by the name it has now; "" for a session that is none."""
+    """Return the current name of the session that created a worker; "" for other sessions."""
     parent = record.data.get("parent")
     if not isinstance(parent, str):
         return ""

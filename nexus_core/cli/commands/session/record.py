@@ -182,7 +182,7 @@ def _check_api_option(cli: CliContext, to: str, *, json: bool) -> None:
 
 
 class RecordArguments(NamedTuple):
-    """What was said on the command line."""
+    """Arguments of `nexus session record`."""
 
     label: str
     file: str | None
@@ -201,11 +201,11 @@ class RecordArguments(NamedTuple):
 
 
 class RecordOutcome(NamedTuple):
-    """What became of it.
+    """The steps that were recorded, and the next request.
 
     Attributes:
         kept: What is recorded.
-        request: What to send next, for whoever asked.
+        request: The next request body, if `--api` asked for one.
         findings: What to know about that.
         error: What went wrong after that.
     """
@@ -251,7 +251,7 @@ def record_file(cli: CliContext, nexus: Nexus, options: RecordArguments) -> None
 
 
 def _warn_if_moved(cli: CliContext, nexus: Nexus, label: str) -> None:
-    """Say on standard error that a session goes on in another directory than before, as `-C` has it."""
+    """Warn that `-C` moves a session to another directory."""
     record = nexus.ledger.session(label)
     before = "" if record is None or record.tip is None else str(record.data.get("cwd") or "")
     if record is None or not before or before == str(nexus.cwd) or "inherits" in record.data:
@@ -282,7 +282,7 @@ def _read_items(directory: Path, options: RecordArguments, dialects: DialectRegi
 
 
 def _can_start_session(given: LocatedItem) -> bool:
-    """Whether it may be the first thing in a session; anything else is meant for one that is there."""
+    """True if an item may create a session. Other items need an existing one."""
     return isinstance(given.item, UserMessageItem) or (isinstance(given.item, StepItem) and given.item.what == "turn")
 
 
@@ -309,7 +309,7 @@ def _record_items(session: Session, nexus: Nexus, given: list[LocatedItem], opti
 
 
 def _assemble_next_call(session: Session, kept: list[RecordedItem]) -> AssembledContext | None:
-    """What to send next; None where nothing is, because no turn is open or calls wait."""
+    """Return the next request, or None if no turn is open or calls wait for results."""
     if not session.is_open or session.pending_calls:
         return None
     if kept and kept[-1].does_not_fit is not None:
@@ -400,7 +400,7 @@ class RecordedItem(NamedTuple):
     context: AssembledContext | None = None
 
     def facts(self) -> dict[str, object]:
-        """All of it, for JSON."""
+        """Return all of it, for JSON."""
         said = self.recorded
         return {
             "step": self.step.id,
@@ -419,7 +419,7 @@ def record_item(session: Session, ledger: Ledger, item: RecordItem) -> RecordedI
 
     Raises:
         TurnError: The session does not expect it now.
-        ConflictError: Somebody else has gone on with the session.
+        ConflictError: Another writer has appended to the session.
     """
     try:
         if isinstance(item, UserMessageItem):
@@ -468,7 +468,7 @@ def _build_result(session: Session, ledger: Ledger, item: CallResultItem) -> Any
 
 
 def _find_call(session: Session, ledger: Ledger, name: str) -> RecordedCall:
-    """The call of that id or key, in the turn at the end of the session."""
+    """Return the call of that id or key, in the turn at the end of the session."""
     from nexus_core.session.steps.recorded import RecordedCall
 
     record = ledger.session(session.name)
@@ -499,7 +499,7 @@ def _build_recorded_item(ledger: Ledger, recorded: RecordedStep) -> RecordedItem
 
 
 def _suggest_next_input(session: Session, ledger: Ledger) -> str:
-    """What can be recorded next, in the words of the command line."""
+    """Return the options that record what the session waits for."""
     if not session.is_open:
         record = ledger.session(session.name)
         return "" if record and record.status == "archived" else "a user's message opens a turn: FILE with --as user"

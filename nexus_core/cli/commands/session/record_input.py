@@ -32,10 +32,10 @@ KNOWN_SHAPES = (
 
 
 class UserMessageItem(NamedTuple):
-    """Somebody says something: a turn is opened.
+    """A user message, which opens a turn.
 
     Attributes:
-        message: What is said.
+        message: The message.
         interrupt: Whether a turn that is open is given up.
         event: What is known of the occasion.
     """
@@ -51,7 +51,7 @@ class StepItem(NamedTuple):
     Attributes:
         given: What `Session.record` takes.
         what: Which of these it is.
-        interrupted: Whether a reply was cut off; None where that is not said.
+        interrupted: True if a reply was cut off; None if the input does not say so.
     """
 
     given: object
@@ -77,17 +77,17 @@ RecordItem = UserMessageItem | StepItem | CallResultItem
 
 
 def build_text_item(text: str, speaker: TextRole) -> RecordItem:
-    """Words that somebody said."""
+    """Return an item for a plain text."""
     if speaker == "user":
         return UserMessageItem(text)
     return StepItem(Reply(messages=(Message("assistant", text),), stop="end"), "reply")
 
 
 def parse_record_item(value: object, dialects: DialectRegistry) -> RecordItem:
-    """One thing that was said, answered or brought.
+    """Return the item for one message, reply or tool result.
 
     Args:
-        value: What was parsed.
+        value: The parsed JSON.
         dialects: The shapes that it may be in.
 
     Raises:
@@ -115,7 +115,7 @@ def parse_record_item(value: object, dialects: DialectRegistry) -> RecordItem:
 
 
 def _is_plugin_message(value: dict[str, Any], dialects: DialectRegistry) -> bool:
-    """Whether it is a message in the shape of a plugin's dialect."""
+    """True if it is a message in a plugin's dialect."""
     speaking = None if is_told(value) else dialects.offering(value)
     try:
         return speaking is not None and bool(speaking.read(value))
@@ -177,7 +177,7 @@ def _parse_call_result(value: dict[str, Any], _dialects: DialectRegistry) -> Cal
 
 
 def format_tool_result(result: object) -> str:
-    """What a tool brought, as text: words as they are, anything else as JSON."""
+    """Return a tool result as text: a string as it is, anything else as JSON."""
     from json import dumps
 
     return result if isinstance(result, str) else dumps(result, ensure_ascii=False)
@@ -210,14 +210,14 @@ def _get_flag(value: dict[str, Any], name: str) -> bool:
 
 
 class LocatedItem(NamedTuple):
-    """Something to be recorded, and where it stands: `replies.jsonl:3`."""
+    """An item to record, and its location: `replies.jsonl:3`."""
 
     item: RecordItem
     where: str
 
 
 def read_item_file(directory: Path, name: str, dialects: DialectRegistry) -> list[LocatedItem]:
-    """What a file holds: one thing, `{"items": […]}`, or one thing on each line.
+    """Return the items of a file: one, `{"items": […]}`, or one on each line.
 
     Raises:
         ConfigError: It is not JSON; shows where.
@@ -231,13 +231,13 @@ def read_item_file(directory: Path, name: str, dialects: DialectRegistry) -> lis
 
 
 def read_text_file(directory: Path, name: str, speaker: TextRole) -> list[LocatedItem]:
-    """A file of plain words; the line break at its end is not one of them."""
+    """Return the text of a file without the line break at its end."""
     path, text = read_input_text(directory, name)
     return [LocatedItem(build_text_item(text.removesuffix("\n"), speaker), get_input_name(path, name))]
 
 
 def read_result_file(directory: Path, name: str, call: str, *, is_error: bool) -> list[LocatedItem]:
-    """A file that a tool has written, as the result of a call."""
+    """Return a file that a tool has written, as the result of a call."""
     path, text = read_input_text(directory, name)
     return [LocatedItem(CallResultItem(call, text.removesuffix("\n"), is_error), get_input_name(path, name))]
 

@@ -59,7 +59,7 @@ def replay(
 
 
 def _find_reply(ledger: Ledger, given: str) -> str:
-    """The step that is meant: of a session, its last reply.
+    """Return the step that is meant: of a session, its last reply.
 
     Raises:
         UsageError: Nothing that Nexus has sent in the session is answered.

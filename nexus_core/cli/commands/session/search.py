@@ -90,7 +90,7 @@ def search(
 def find_newest_matches(
     ledger: Ledger, records: Iterable[SessionRecord], text: str, limit: int, damaged: list[DamagedSession]
 ) -> list[SearchMatch]:
-    """Return the newest matches in sessions, those found last first; a step that forks share is found once.
+    """Return the newest matches, newest first. A step that forks share is found once.
 
     Args:
         ledger: Where the sessions are.

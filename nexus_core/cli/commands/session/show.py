@@ -119,7 +119,7 @@ def show(
 
 
 _EXPECTED_MISS_CAUSES = ("first", "short", "unknown")
-"""Why a call finds nothing in a cache although nobody has changed anything."""
+"""Causes of a cache miss that no change of the request explains."""
 
 
 def show_turns(
@@ -164,7 +164,7 @@ def show_turns(
         ):
             cli.console.text(visible_line(line))
         earlier = session.turns - sum(opens_turn(turn.steps[0]) for turn in shown)
-        if shown and earlier:  # it stands where they would stand
+        if shown and earlier:  # in place of the earlier turns
             cli.console.text(f"({format_count(earlier, 'earlier turn')}; --limit all shows all)")
         remark = partial(_explain_cache_miss, nexus.session(record.label))
         for turn in shown:
@@ -177,7 +177,7 @@ def show_turns(
 def show_step(
     cli: CliContext, nexus: Nexus, record: SessionRecord, name: str, *, full: bool, secrets: bool, json: bool
 ) -> None:
-    """Print one step of a session: what it says, whole, and with `full` or as JSON all else that is known of it."""
+    """Print the whole text of a step, and with `full` or as JSON its other fields."""
     step = _find_step(nexus.ledger, record, name)
     damaged = [*_find_changed_steps(record.label, (step,))]
     report = nexus.session(record.label).cache_report(step.id) if step.kind == "reply" else None
@@ -202,7 +202,7 @@ def show_step(
 
 
 def _list_step_fields(step: Step, *, secrets: bool) -> Iterator[tuple[str, str]]:
-    """What else is known of a step, but for what is nothing."""
+    """Yield the other fields of a step that are not None."""
     facts: dict[str, Any] = step_to_json(step)
     facts = facts if secrets else redact_json(facts)
     told = {name: facts[name] for name in facts if name not in ("id", "kind", "created", "data", "messages")}
@@ -212,14 +212,14 @@ def _list_step_fields(step: Step, *, secrets: bool) -> Iterator[tuple[str, str]]
 
 
 def _find_changed_steps(label: str, steps: Iterable[Step]) -> Iterator[DamagedSession]:
-    """The steps whose content is not what was recorded, as far as a ledger can tell."""
+    """Yield the steps whose content does not match its digest."""
     for step in steps:
         if isinstance(step, StoredStep) and not step.is_as_recorded:
             yield DamagedSession(label, f"step {step.id} is not what was recorded")
 
 
 def _explain_cache_miss(session: Session, step: Step) -> str:
-    """What kept a call from finding its beginning in the cache, where something did that can be told."""
+    """Return why a call missed the prompt cache; "" if there is nothing to explain."""
     blame = session.cache_report(step.id).blame if step.kind == "reply" else None
     return "" if blame is None or blame.cause in _EXPECTED_MISS_CAUSES else f"cache: {blame}"
 
@@ -264,7 +264,7 @@ _STEPS_PER_READ = 50
 
 
 def read_newest_turns(ledger: Ledger, record: SessionRecord, wanted: int | None) -> list[Turn]:
-    """The newest turns of a session, oldest first, with the compactions, reverts and pins between and behind them.
+    """Return the newest turns, oldest first, with compactions, reverts and pins among them.
 
     A turn that was kept in several pieces is one. What an import took back is left out.
 

@@ -96,7 +96,7 @@ def _count_steps(
     damaged: list[DamagedSession],
     label: str,
 ) -> Iterator[Step]:
-    """The steps that can be read, counted on the way; what leads no farther ends it.
+    """Yield the steps that can be read, and count them. Stops at the first damaged one.
 
     What an import took back is out of the sums when all steps are counted, whichever way they come.
     """
@@ -123,7 +123,7 @@ def _count_steps(
 
 
 def _sum_cache(nexus: Nexus, steps: Iterable[Step], damaged: list[DamagedSession], label: str) -> CacheSums:
-    """What became of the cache, as far as its calls can be read."""
+    """Return the cache sums of the calls that can be read."""
     settings, sums = nexus.load().settings, CacheSums()
     minimum = cache(lambda model: get_model(model, host=nexus.host, settings=settings).cache_minimum)
     with collect_damage(damaged, label):
@@ -140,7 +140,7 @@ class StepSums:
         tools: How often each tool was called.
         tokens: What messages take, by who counted.
         calls: How often each model answered.
-        cache: What became of the provider's cache; None where nobody looked.
+        cache: Sums of the prompt cache; None if they were not computed.
     """
 
     def __init__(self) -> None:
@@ -161,7 +161,7 @@ class StepSums:
         self.steps += 1
 
     def take_back(self, step: Step) -> None:
-        """Take what a step holds out of the sums, as an import took it back; the step itself stays in the ledger."""
+        """Subtract a step that an import reverted. The step itself stays in the ledger."""
         self._count(step, -1)
         model = str(step.data.get("model") or "")
         if self.calls.get(model) == 0 and not any(self._usage.get(model, {}).values()):
@@ -202,16 +202,16 @@ class StepSums:
 
     @property
     def usage(self) -> dict[str, Usage]:
-        """What the calls of each model cost."""
+        """The usage of each model."""
         return {model: Usage(**sums) for model, sums in self._usage.items()}
 
     @property
     def all_usage(self) -> Usage:
-        """What all models cost together."""
+        """The usage of all models."""
         return added(self.usage.values())
 
     def facts(self) -> dict[str, object]:
-        """All of it, for JSON."""
+        """Return all of it, for JSON."""
         return {
             "turns": self.turns,
             "steps": self.steps,
@@ -231,7 +231,7 @@ class StepSums:
 
 
 class CacheSums:
-    """What became of the provider's cache in the calls of a session.
+    """Sums of the prompt cache over the calls of a session.
 
     Attributes:
         expected: Tokens that calls began with as the ones before them did, as we count.
@@ -261,11 +261,11 @@ class CacheSums:
 
     @property
     def rate(self) -> float | None:
-        """What share of what could be expected came from the cache."""
+        """The share of the expected prefix that came from the cache."""
         return round(self.got / self.expected, 4) if self.expected else None
 
     def facts(self) -> dict[str, object]:
-        """All of it, for JSON."""
+        """Return all of it, for JSON."""
         first = self.first_miss
         return {
             **{name: self.verdicts[name] for name in ("hit", "miss", "short", "unknown")},
@@ -277,7 +277,7 @@ class CacheSums:
 
 
 def _usage_to_json(usage: Usage) -> dict[str, object]:
-    """Return a sum for JSON; None for reasoning tokens where no provider reported any."""
+    """Return a usage as JSON. Reasoning tokens are None if no provider reported any."""
     return {
         **asdict(usage),
         "reasoning_tokens": usage.reasoning_tokens or None,
@@ -286,7 +286,7 @@ def _usage_to_json(usage: Usage) -> dict[str, object]:
 
 
 def _read_usage(data: JSON) -> Mapping[str, int] | None:
-    """Return what a step cost, by the fields of a `Usage`; None if that is not known."""
+    """Return the usage of a step by field, or None if it is unknown."""
     written = data.get("usage")
     if written is None:
         return None
@@ -301,7 +301,7 @@ def _read_usage(data: JSON) -> Mapping[str, int] | None:
 
 
 def _count_replies(said: Sequence[MessageOutline]) -> int:
-    """How often a model answered in a turn; one after the other, messages of an assistant are one answer."""
+    """Return the replies in a turn. Consecutive assistant messages count as one."""
     found, before = 0, ""
     for role, _ in said:
         found += role == "assistant" != before
@@ -310,7 +310,7 @@ def _count_replies(said: Sequence[MessageOutline]) -> int:
 
 
 def rank_counts(counts: Counter[str]) -> list[tuple[str, int]]:
-    """The most frequent first; those alike by name."""
+    """Return names and counts, the most frequent first, equal counts by name."""
     return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
 
 

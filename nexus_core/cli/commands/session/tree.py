@@ -101,7 +101,7 @@ def _choose_trees(ledger: Ledger, trees: list[StepTree], label: str | None) -> l
 def _collect_line_damage(
     read: Iterable[tuple[StepTree, list[BranchLine]]], damaged: list[DamagedSession]
 ) -> Iterator[tuple[StepTree, list[BranchLine]]]:
-    """What is read, with damage noted as it is found; that of one conversation counts once, for its first session."""
+    """Yield lines, and note damage. Damage of a conversation counts once, for its first session."""
     for each, lines in read:
         damaged += [DamagedSession(each.labels[0], what) for line in lines for what in line.damage]
         yield each, lines
@@ -110,7 +110,7 @@ def _collect_line_damage(
 def _limit_trees(
     read: Iterator[tuple[StepTree, list[BranchLine]]], most: int | None
 ) -> Iterator[tuple[StepTree, list[BranchLine]]]:
-    """Whole trees, until they have so many lines together; those behind are not read."""
+    """Yield whole trees up to a number of lines. Later ones are not read."""
     left = most
     for each, lines in read:
         yield each, lines
@@ -210,10 +210,10 @@ class TreeTurn(NamedTuple):
 
     Attributes:
         turn: Its name; of one that was kept in several pieces, that of the last.
-        said: How it began, in one line; of what is damaged, how.
+        said: The start of its text in one line; if it is damaged, the damage.
         kind: What it is: a turn, or a compaction, a revert or a pin by itself; `start` for the time at which the
             session started, which is not counted; `damaged` where it cannot be read.
-        is_open: Whether it goes on.
+        is_open: True if the turn is open.
         is_compacted: Whether something was compacted in the middle of it.
         sessions: Those that point at its end.
         forks: The branches that leave from its end.
@@ -233,7 +233,7 @@ BranchItem = TreeTurn | int
 
 
 class BranchLine(NamedTuple):
-    """A branch as it is drawn: its items, oldest first, how many turns it has, and what of it cannot be read."""
+    """A branch to draw: its items, oldest first, its number of turns, and its damage."""
 
     branch: StepBranch
     items: tuple[BranchItem, ...]
@@ -332,13 +332,13 @@ class _MakerFinder:
         self._labels = {record.label for record in records}
 
     def find(self, record: SessionRecord) -> str:
-        """Return the name that the maker of a session has now; "" for a session that is not a worker."""
+        """Return the current name of the session that created a worker; "" for other sessions."""
         parent = record.data.get("parent")
         return parent if isinstance(parent, str) and parent in self._labels else find_maker(self._ledger, record)
 
 
 def read_branches(ledger: Ledger, tree: StepTree, damaged: list[DamagedSession]) -> list[StepBranch]:
-    """Return the branches of a tree, each behind the one it left; reads the first and the last step of each.
+    """Return the branches of a tree, each after its parent. Reads their first and last steps.
 
     Args:
         ledger: Where it is.
@@ -357,12 +357,12 @@ def read_branches(ledger: Ledger, tree: StepTree, damaged: list[DamagedSession])
 
 
 def _sort_key(branch: StepBranch) -> tuple[int, int, str]:
-    """What sorts branches: how far down the tree they begin, then when; a clock that went back reorders no tree."""
+    """Return the sort key of a branch: the position of its start, then the time."""
     return branch.first.position, branch.first.created, branch.id
 
 
 def select_with_workers(trees: Sequence[StepTree], label: str) -> list[StepTree]:
-    """The tree that a session is in, those of its workers, of their workers, and so on."""
+    """Return the tree that a session is in, those of its workers, of their workers, and so on."""
     made: dict[str, list[int]] = defaultdict(list)
     for index, tree in enumerate(trees):
         made[tree.maker].append(index)
@@ -392,7 +392,7 @@ def read_branch_lines(
     *,
     unfolded: bool = False,
 ) -> Iterator[BranchLine]:
-    """The branches of a tree as they are drawn; reads all of its steps, a few at a time.
+    """Yield the branches of a tree to draw. Reads all of its steps, a few at a time.
 
     Args:
         ledger: Where it is.
@@ -411,7 +411,7 @@ def read_branch_lines(
 
 
 def _follow_branches(ledger: Ledger, step: Step, branches: dict[str, StepBranch]) -> str:
-    """Note the branches that lead to a step; returns the first of them."""
+    """Note the branches that lead to a step, and return the first of them."""
     new: list[tuple[Step, Step, Step | None]] = []
     end: Step | None = step
     while end is not None and end.branch not in branches:
@@ -474,14 +474,14 @@ def _read_branch_line(
 def _build_damaged_turn(
     branch: StepBranch, what: str, items: Sequence[BranchItem], forks: Mapping[str, Sequence[str]]
 ) -> TreeTurn:
-    """What stands for the turns of a branch that cannot be read any more; what left from there is drawn behind it."""
+    """Return the placeholder for unreadable turns of a branch. Their forks are drawn after it."""
     drawn = {fork for item in items if not isinstance(item, int) for fork in item.forks}
     left = tuple(name for names in forks.values() for name in names if name not in drawn)
     return TreeTurn(branch.first.turn, what, DAMAGED_KIND, is_open=False, is_compacted=False, sessions=(), forks=left)
 
 
 def _walk_turns(ledger: Ledger, branch: StepBranch, forks: Mapping[str, Sequence[str]]) -> Iterator[list[Step]]:
-    """The turns of a branch, newest first, each with its steps in that order too.
+    """Yield the turns of a branch, newest first, each with its steps in that order.
 
     What an import took back is left out, unless another branch leaves from there.
     """
@@ -527,14 +527,14 @@ def _require_step(ledger: Ledger, name: str) -> Step:
 
 
 _MAX_INDENT_LEVELS = 20
-"""Branches of branches of branches stand no farther to the right than that."""
+"""Maximum indentation of nested branches, in levels."""
 _MIN_EXCERPT_CHARACTERS = 20
 _COLUMN_GAP = "  "
 _KIND_SIGNS = {"turn": "*", "compaction": "#", "revert": "~", "pin": "^", "start": "-", "damaged": "!"}
 
 
 def draw_tree(lines: Mapping[str, BranchLine], root: str, width: int) -> Iterator[str]:
-    """The lines of a tree, oldest first; what forks is drawn before the branch it left goes on.
+    """Yield the lines of a tree, oldest first. A fork is drawn before the rest of its parent.
 
     Args:
         lines: The branches, by their names.
