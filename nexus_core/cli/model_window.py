@@ -43,7 +43,7 @@ class ModelWindow(NamedTuple):
         """True if the tokens exceed a known window."""
         return total > self.window and not self.is_assumed
 
-    def sentence(self, total: int, *, exact: bool = True) -> str:
+    def describe(self, total: int, *, exact: bool = True) -> str:
         """Return a sentence with the tokens, the window, the model, the basis and the counter.
 
         Args:
@@ -56,7 +56,7 @@ class ModelWindow(NamedTuple):
         share = format_percent(total, self.window)
         return f"{total:,} tokens of {window}{model} ({share}); {basis}, by {self.counter.name}"
 
-    def facts(self, total: int, *, exact: bool = True) -> dict[str, object]:
+    def to_json(self, total: int, *, exact: bool = True) -> dict[str, object]:
         """Return the same as JSON."""
         return {
             "model": self.model,

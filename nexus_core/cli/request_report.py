@@ -124,7 +124,7 @@ def _print_budget(cli: CliContext, nexus: Nexus, settings: Settings, context: As
     measure = open_model_window(nexus, settings, context.model)
     used = {**budget.used, "event": budget.used.get("event", 0) - budget.margin, "margin": budget.margin}
     parts = ", ".join(f"{name} {tokens:,}" for name, tokens in used.items() if tokens)
-    sentence = measure.sentence(budget.total, exact=contains_only_text(context.messages))
+    sentence = measure.describe(budget.total, exact=contains_only_text(context.messages))
     cli.console.message(f"{sentence}{f': {parts}' if parts else ''}")
     if (budget.low, budget.high) != (budget.total, budget.total):
         more = f"{abs(budget.correction):,} {'more' if budget.correction >= 0 else 'fewer'} at most"
@@ -223,21 +223,21 @@ class LeftOutPiece(NamedTuple):
 
 def list_left_out(context: AssembledContext) -> Iterator[LeftOutPiece]:
     """Everything that is left out of a request, in its order."""
-    for placed in context.placements:
-        if placed.decision.action != "kept":
-            yield LeftOutPiece(_describe_left_out(placed), placed.decision.tokens_before, placed.decision.rule)
+    for placement in context.placements:
+        if placement.decision.action != "kept":
+            yield LeftOutPiece(_describe_left_out(placement), placement.decision.tokens_before, placement.decision.rule)
 
 
-def _describe_left_out(placed: Placement) -> str:
-    decision = placed.decision
-    if placed.kind == "tool":
-        return f"tool {placed.name}"
-    if placed.zone != "history":
-        return f"{placed.kind} {placed.title!r}"
+def _describe_left_out(placement: Placement) -> str:
+    decision = placement.decision
+    if placement.kind == "tool":
+        return f"tool {placement.name}"
+    if placement.zone != "history":
+        return f"{placement.kind} {placement.title!r}"
     if decision.action == "masked":
-        return f"pictures or documents in step {placed.name}"
+        return f"pictures or documents in step {placement.name}"
     if decision.action == "shortened":
-        return f"most of a result in step {placed.name}"
+        return f"most of a result in step {placement.name}"
     return (
         f"steps {decision.first:,} to {decision.last:,}"
         if decision.last > decision.first

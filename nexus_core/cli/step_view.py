@@ -137,12 +137,12 @@ def format_step(
         called: The tools by the ids of calls, for results that do not name theirs.
         secrets: As for `format_turn`.
     """
-    told = _format_step_lines(step, full=full, remark=remark, called=called, secrets=secrets)
-    for line in told:
+    lines = _format_step_lines(step, full=full, remark=remark, called=called, secrets=secrets)
+    for line in lines:
         yield StepLine(f"{line.text} [{short_step(step.id)}]", is_heading=True) if line.is_heading else line
         if line.is_heading:
             break
-    yield from told
+    yield from lines
 
 
 def _format_step_lines(

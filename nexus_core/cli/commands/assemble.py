@@ -104,18 +104,18 @@ def assemble(
     cli: CliContext = ctx.obj
     require_known_dialect(cli, dialect)
     _require_timezone(timezone)
-    said = {"session": session, "model": model, "renderer": renderer, "role": role, "mode": mode, "task": task}
+    options = {"session": session, "model": model, "renderer": renderer, "role": role, "mode": mode, "task": task}
     lists = {"permissions": tuple(permissions or ()), "skills": tuple(skill or ())}
-    occasion = {"timezone": timezone, "platform": platform, "platform_actions": tuple(action or ())}
+    event = {"timezone": timezone, "platform": platform, "platform_actions": tuple(action or ())}
     asked = AssembleArguments(
-        message, tools, {**said, **lists}, {**occasion, "hook_data": parse_data_pairs(data or ())}
+        message, tools, {**options, **lists}, {**event, "hook_data": parse_data_pairs(data or ())}
     )
     with open_session_nexus(ctx, session, ledger) as nexus:
         if session:  # a message may begin a new one
             label = (
                 resolve_session_name(nexus.ledger, session) if message else find_session(nexus.ledger, session).label
             )
-            asked = asked._replace(circumstances={**asked.circumstances, "session": label})
+            asked = asked._replace(options={**asked.options, "session": label})
         loaded = nexus.load()
         cli.review(loaded, require_trusted=require_trusted)
         context = _assemble_request(cli, nexus, asked, json=json)
@@ -144,8 +144,8 @@ def _assemble_request(cli: CliContext, nexus: Nexus, asked: AssembleArguments, *
     request = build_assemble_request(nexus, asked, cli.cwd)
     is_new = request.message is not None and would_start_session(nexus, request.session)
     if is_new:
-        told = f"(there is no session {request.session!r} yet: this would begin it)"
-        cli.console.message(visible_line(told), style="dim")
+        note = f"(there is no session {request.session!r} yet: this would begin it)"
+        cli.console.message(visible_line(note), style="dim")
     try:
         return preview_session(nexus, request) if is_new else nexus.assemble(request, announce=False)
     except BudgetError as error:
@@ -162,14 +162,14 @@ class AssembleArguments(NamedTuple):
     Attributes:
         message: The user message, `-` for standard input, None for no message.
         tools: A file with the tools.
-        circumstances: Fields of the request: session, model, renderer, role, mode, permissions, task, skills.
-        occasion: What is known about the message: timezone, platform, platform_actions, hook_data.
+        options: Fields of the request: session, model, renderer, role, mode, permissions, task, skills.
+        event: Metadata of the message: timezone, platform, platform_actions, hook_data.
     """
 
     message: str | None
     tools: str
-    circumstances: Mapping[str, Any]
-    occasion: Mapping[str, Any]
+    options: Mapping[str, Any]
+    event: Mapping[str, Any]
 
 
 def build_assemble_request(nexus: Nexus, asked: AssembleArguments, directory: Path) -> Request:
@@ -186,13 +186,13 @@ def build_assemble_request(nexus: Nexus, asked: AssembleArguments, directory: Pa
         MessageError: A tool has an unknown format.
     """
     message, tools = asked.message, asked.tools
-    told = {name: value for name, value in asked.occasion.items() if value}
-    if told and message is None:
+    event = {name: value for name, value in asked.event.items() if value}
+    if event and message is None:
         names = "--timezone, --platform, --action and --data"
         raise UsageError(f"{names} describe a message, and there is none", hint="nexus assemble MSG …")
-    fields = {name: value for name, value in asked.circumstances.items() if value} | told
+    fields = {name: value for name, value in asked.options.items() if value} | event
     if message is not None:
-        fields["message"] = _read_message(directory, message, is_event="hook_data" in told)
+        fields["message"] = _read_message(directory, message, is_event="hook_data" in event)
     if tools:
         from nexus_core.cli.input import read_tool_file
 
@@ -222,9 +222,9 @@ def preview_session(nexus: Nexus, request: Request) -> AssembledContext:
     from nexus_core.session.asking.occasion import EVENT
     from nexus_core.session.asking.requesting import options_of
 
-    told = {name: value for name in EVENT if (value := getattr(request, name))}
+    event = {name: value for name in EVENT if (value := getattr(request, name))}
     return nexus.session(request.session, **options_of(request, nexus.dialects)._asdict()).preview(
-        request.message, **told
+        request.message, **event
     )
 
 

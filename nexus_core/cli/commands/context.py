@@ -198,11 +198,11 @@ def _break_down_request(nexus: Nexus, settings: Settings, wanted: ContextArgumen
 def restore_user_inputs(context: AssembledContext, session: Session) -> Sequence[Message]:
     """Return the messages of a call, with user messages as passed to `ask`, before rendering."""
     originals = {
-        sent.content: said
-        for sent, said in zip(session.messages, session.original_messages, strict=True)
-        if sent.content != said.content
+        sent.content: original
+        for sent, original in zip(session.messages, session.original_messages, strict=True)
+        if sent.content != original.content
     }
-    asked = [said for said in session.original_messages if said.role == "user"]
+    asked = [original for original in session.original_messages if original.role == "user"]
     return [_find_original_message(message, originals, asked[-1:]) for message in context.messages]
 
 
@@ -213,7 +213,9 @@ def _find_original_message(message: Message, originals: dict[str, Message], newe
     if known is not None:
         return known
     # A turn that was imported open is rendered only now.
-    return next((said for said in newest if said.content and message.content.endswith(said.content)), message)
+    return next(
+        (original for original in newest if original.content and message.content.endswith(original.content)), message
+    )
 
 
 def _subtract_margin(context: AssembledContext) -> list[int]:
@@ -242,7 +244,7 @@ def _print_breakdown(cli: CliContext, found: RequestBreakdown, wanted: ContextAr
     facts += [format_count(len(shares.tools), "tool")] if shares.tools else []
     facts += [format_count(len(found.messages), "message")] if found.messages else []
     cli.console.text(visible_line(f"{found.name}: {', '.join(facts)}"))
-    cli.console.text(found.measure.sentence(total, exact=found.is_all_text))
+    cli.console.text(found.measure.describe(total, exact=found.is_all_text))
     if shares.budget is not None and (large := describe_bytes(shares.budget)):
         cli.console.text(large)
     if wanted.tree:
@@ -310,7 +312,7 @@ def breakdown_to_json(found: RequestBreakdown, *, tree: bool) -> dict[str, objec
         "schema": 1,
         "directory": found.directory,
         "session": found.session,
-        **found.measure.facts(shares.total, exact=found.is_all_text),
+        **found.measure.to_json(shares.total, exact=found.is_all_text),
         "fits": found.fits,
         "zones": shares.zones(),
         "kinds": shares.kinds(),
@@ -328,7 +330,7 @@ def breakdown_to_json(found: RequestBreakdown, *, tree: bool) -> dict[str, objec
         "free": found.measure.window - shares.total if budget is None else budget.remaining,
     }
     if tree:
-        facts["tree"] = build_share_tree(shares).facts()
+        facts["tree"] = build_share_tree(shares).to_json()
     return facts
 
 

@@ -70,7 +70,7 @@ class TokenShare(NamedTuple):
 
 
 class RequestShares(NamedTuple):
-    """Return a request in pieces.
+    """A request divided into pieces.
 
     Attributes:
         pieces: The pieces, in the order of the request.
@@ -139,13 +139,13 @@ class RequestShares(NamedTuple):
     def layers(self) -> dict[str, int]:
         """Tokens by layer, else by plugin, with messages as `session` and `event`. Their sum is the total."""
         fixed = [each for each in self.pieces if each.zone == "static"]
-        told = [each for each in self.pieces if each.zone == "current" and not each.is_message]
-        layers = _sum_tokens([*fixed, *told], lambda share: share.origin)
+        current = [each for each in self.pieces if each.zone == "current" and not each.is_message]
+        layers = _sum_tokens([*fixed, *current], lambda share: share.origin)
         zones = self.zones()
         rest = {
             FRAMING: zones["static"] - sum(each.tokens for each in fixed),
             "session": zones["history"],
-            "event": zones["current"] - sum(each.tokens for each in told),
+            "event": zones["current"] - sum(each.tokens for each in current),
             MARGIN: self.margin,
         }
         return layers | {name: tokens for name, tokens in rest.items() if tokens}
@@ -156,8 +156,10 @@ class RequestShares(NamedTuple):
 
 
 def split_request(context: AssembledContext) -> RequestShares:
-    """A request in pieces."""
-    pieces = [_share_from_placement(placed) for placed in context.placements if placed.decision.action != "dropped"]
+    """Return the pieces of a request with their tokens."""
+    pieces = [
+        _share_from_placement(placement) for placement in context.placements if placement.decision.action != "dropped"
+    ]
     budget = context.token_budget
     return RequestShares(tuple(pieces), dict(budget.used), tuple(list_left_out(context)), budget)
 
@@ -175,11 +177,11 @@ def split_prompt(context: LoadedContext, count: Callable[[Section], int], total:
     )
 
 
-def _share_from_placement(placed: Placement) -> TokenShare:
-    source = placed.source
-    name = placed.name if placed.kind == "tool" else placed.title
+def _share_from_placement(placement: Placement) -> TokenShare:
+    source = placement.source
+    name = placement.name if placement.kind == "tool" else placement.title
     return TokenShare(
-        placed.zone, placed.kind, placed.name, name, source.uri, source.layer, source.plugin, placed.tokens
+        placement.zone, placement.kind, placement.name, name, source.uri, source.layer, source.plugin, placement.tokens
     )
 
 
@@ -213,10 +215,10 @@ class ShareNode(NamedTuple):
         """The number of its tokens."""
         return sum(share.tokens for share in self.shares)
 
-    def facts(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the node and its children as JSON."""
         facts = {"name": self.name, "source": self.source, "tokens": self.tokens, "pieces": len(self.shares)}
-        return {**facts, "children": [child.facts() for child in self.children.values()]}
+        return {**facts, "children": [child.to_json() for child in self.children.values()]}
 
 
 def build_share_tree(shares: RequestShares) -> ShareNode:

@@ -136,7 +136,7 @@ def show_transcript_tokens(cli: CliContext, file: str, model: str, *, top: int, 
 def _print_breakdown(cli: CliContext, found: TranscriptBreakdown, top: int) -> None:
     console, breakdown, total = cli.console, found.breakdown, found.total
     console.text(visible_line(_describe_file(found)))
-    console.text(found.measure.sentence(total, exact=found.is_exact))
+    console.text(found.measure.describe(total, exact=found.is_exact))
     if found.usage:
         console.text(_describe_usage(found, found.usage))
     print_token_bars(console, ("ROLE",), [TokenRow(each.name, each.tokens) for each in found.roles], total)
@@ -208,7 +208,7 @@ def transcript_to_json(found: TranscriptBreakdown, top: int) -> dict[str, object
         "format": transcript.format,
         "api": transcript.api,
         "id": transcript.id,
-        **found.measure.facts(found.total, exact=found.is_exact),
+        **found.measure.to_json(found.total, exact=found.is_exact),
         "not_in_file": found.not_in_file,
         "roles": [share._asdict() for share in found.roles],
         "kinds": [share._asdict() for share in found.kinds],

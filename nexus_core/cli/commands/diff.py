@@ -221,8 +221,10 @@ def _start_process(operand: DiffOperand, nexus: Nexus, ledger: str, seed: str) -
 def _read_process_output(process: subprocess.Popen[bytes], seed: str) -> Sendable:
     out, err = process.communicate()
     if process.returncode:
-        said = err.decode(errors="replace").strip().splitlines() or [format_count(process.returncode, "error")]
-        raise NexusError(f"another process (PYTHONHASHSEED={seed}) could not do it: {said[0].removeprefix('Error: ')}")
+        output = err.decode(errors="replace").strip().splitlines() or [format_count(process.returncode, "error")]
+        raise NexusError(
+            f"another process (PYTHONHASHSEED={seed}) could not do it: {output[0].removeprefix('Error: ')}"
+        )
     return parse_request_report(json.loads(out), "another process")
 
 
@@ -237,8 +239,8 @@ def print_comparison(cli: CliContext, compared: RequestComparison) -> None:
     """Print by what two requests differ, where the cache breaks, and what that costs."""
     console, difference = cli.console, compared.difference
     for letter, name, side in zip("AB", compared.names, compared.sides, strict=True):
-        said = format_count(len(side.messages), "message") if side.messages else ""
-        facts = (said, format_count(_sum_side_tokens(side), "token"), side.model.name)
+        count = format_count(len(side.messages), "message") if side.messages else ""
+        facts = (count, format_count(_sum_side_tokens(side), "token"), side.model.name)
         console.text(visible_line(f"{letter}: {name} ({', '.join(filter(None, facts))})"))
     if difference.first is None:
         console.text("They are the same.")

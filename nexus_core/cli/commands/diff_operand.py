@@ -74,8 +74,8 @@ class DiffOperand(NamedTuple):
     @property
     def _request_options(self) -> dict[str, Any]:
         """Options of the request that the operand implies."""
-        told = {self.kind: self.name, "session": self.session}
-        return {kind: name for kind, name in told.items() if name}
+        options = {self.kind: self.name, "session": self.session}
+        return {kind: name for kind, name in options.items() if name}
 
 
 def find_operand(nexus: Nexus, given: str) -> DiffOperand:

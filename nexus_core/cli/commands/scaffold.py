@@ -189,12 +189,12 @@ HOOK_TEMPLATES: dict[str, HookTemplate] = {
         ),
         test="""
             the_command_says_where_you_are(tmp_path):
-                said = []
-                shell = SimpleNamespace(cwd=tmp_path, console=SimpleNamespace(text=said.append))
+                printed = []
+                context = SimpleNamespace(cwd=tmp_path, console=SimpleNamespace(text=printed.append))
 
-                outcome = CliRunner().invoke(app, obj=shell)
+                outcome = CliRunner().invoke(app, obj=context)
 
-                assert (outcome.exit_code, said) == (0, [f"{title}: {tmp_path.name}"])
+                assert (outcome.exit_code, printed) == (0, [f"{title}: {tmp_path.name}"])
         """,
     ),
     "nexus_init_files": HookTemplate(

@@ -55,7 +55,7 @@ def print_status(cli: CliContext, *, json: bool, brief: bool, require_trusted: b
         picture = DirectoryStatus(nexus)
     cli.review(picture.loaded, require_trusted=require_trusted, warn=False)
     if json:
-        cli.console.json({"schema": 1, **(picture.numbers() if brief else picture.facts())})
+        cli.console.json({"schema": 1, **(picture.numbers() if brief else picture.to_json())})
     elif brief:
         cli.console.text(picture.line())
     else:
@@ -104,7 +104,7 @@ class DirectoryStatus:
         prompt = [Message("system", self._context.system)] if self._context.system else []
         self._tokens = self._counter.count_messages(prompt)
 
-    def facts(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
         """Return all of it, for programs."""
         loaded = self.loaded
         return {
@@ -144,7 +144,7 @@ class DirectoryStatus:
         }
 
     def numbers(self) -> dict[str, object]:
-        """All counts as JSON."""
+        """Return all counts as JSON."""
         return {
             "directory": str(self._context.cwd),
             "layers": len(self.loaded.layers),

@@ -187,7 +187,7 @@ def _export_messages(nexus: Nexus, label: str, api: str, *, everything: bool, se
     from nexus_core.text.secrets import redact_json
 
     tip = find_session(nexus.ledger, label).tip
-    said = everything_said(nexus.ledger, tip) if everything else nexus.session(label).messages
-    written = to_json_types(write_messages(said, api, nexus.dialects))  # an SDK may take bytes
+    messages = everything_said(nexus.ledger, tip) if everything else nexus.session(label).messages
+    written = to_json_types(write_messages(messages, api, nexus.dialects))  # an SDK may take bytes
     shown = written if secrets else redact_json(written)
     return visible_json(dumps(shown, ensure_ascii=ascii_only, indent=2)) + "\n"

@@ -286,7 +286,7 @@ def _build_session_rows(ledger: Ledger, imported: Imported) -> list[ImportedSess
     """Return a row for each session that the import created or extended."""
     grown = {each.label for each in imported.growths if each.steps}
     return [
-        ImportedSession.of(
+        ImportedSession.build(
             each.label,
             each.path.kind,
             each.steps,
@@ -324,7 +324,7 @@ def _restore_export(ledger: Ledger, task: _ImportTask, text: str, progress: Prog
     restored = restore(ledger, export, label=task.label, dry_run=task.dry_run)
     progress.advance(len(task.data) * _WRITE_SHARE)
     rows = [
-        ImportedSession.of(
+        ImportedSession.build(
             each.record.label,
             "fork" if place else "main",
             each.steps,
@@ -387,7 +387,7 @@ class ImportedSession(NamedTuple):
     note: str = ""
 
     @classmethod
-    def of(
+    def build(
         cls,
         label: str,
         kind: str,
@@ -402,7 +402,7 @@ class ImportedSession(NamedTuple):
         what = "new" if is_new else "more" if steps else "same"
         return cls(label, kind, what, tally, len(steps), is_open, note)
 
-    def facts(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
         """Return all of it, for JSON."""
         return {
             "label": self.label,
@@ -414,8 +414,8 @@ class ImportedSession(NamedTuple):
             "note": self.note,
         }
 
-    def told(self, *, dry_run: bool) -> str:
-        """The outcome in one or two words."""
+    def describe_outcome(self, *, dry_run: bool) -> str:
+        """Return the outcome in one or two words."""
         if self.what == "more":
             return f"{'would get ' * dry_run}{format_count(self.added, 'more step')}"
         return f"would be {self.what}" if dry_run and self.what == "new" else self.what
@@ -458,7 +458,7 @@ def print_outcomes(console: Console, outcomes: Sequence[ImportOutcome], *, dry_r
     rows = [
         (
             row.label,
-            row.told(dry_run=dry_run),
+            row.describe_outcome(dry_run=dry_run),
             *(f"{number:,}" for number in row.tally[:-1]),
             f"{'~' * outcome.is_estimated}{row.tally.tokens:,}",
             outcome.file,
@@ -538,5 +538,5 @@ def _outcome_to_json(outcome: ImportOutcome) -> dict[str, object]:
         "repaired": dict(outcome.repaired),
         "left_out": outcome.left_out,
         "unused_label": outcome.unused_label or None,
-        "sessions": [row.facts() for row in outcome.rows],
+        "sessions": [row.to_json() for row in outcome.rows],
     }

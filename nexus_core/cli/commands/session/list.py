@@ -69,11 +69,11 @@ def list_sessions(
         where = f" that work in {nexus.cwd}" if here else ""
     sessions = [*_nest_workers(found)]
     if json:
-        told = {
-            "sessions": [session.facts() for session, _ in sessions],
+        listing = {
+            "sessions": [session.to_json() for session, _ in sessions],
             "damaged": [each._asdict() for each in damaged],
         }
-        cli.console.json({"schema": 1, "ledger": url, **told, "left_out": left_out})
+        cli.console.json({"schema": 1, "ledger": url, **listing, "left_out": left_out})
     elif sessions:
         _print_sessions(cli, sessions)
     elif not damaged:

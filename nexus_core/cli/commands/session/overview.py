@@ -133,7 +133,7 @@ class SessionOverview(NamedTuple):
         words = ("archived" if self.record.status == "archived" else "", "open" if self.record.open_turn else "")
         return ", ".join(filter(None, words)) or "closed"
 
-    def facts(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
         """Return all of it, for JSON."""
         record = self.record
         return {

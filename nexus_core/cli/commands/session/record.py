@@ -325,12 +325,12 @@ def _list_call_warnings(nexus: Nexus, context: AssembledContext, api: str) -> It
 
 
 def _outcome_to_json(session: Session, outcome: RecordOutcome, options: RecordArguments) -> dict[str, object]:
-    said = (kept.recorded.text for kept in reversed(outcome.kept) if kept.recorded and kept.recorded.text)
+    replies = (kept.recorded.text for kept in reversed(outcome.kept) if kept.recorded and kept.recorded.text)
     facts: dict[str, object] = {
         "schema": 1,
         "session": session.name,
-        "recorded": [kept.facts() for kept in outcome.kept],
-        "text": next(said, ""),
+        "recorded": [kept.to_json() for kept in outcome.kept],
+        "text": next(replies, ""),
         "done": not session.is_open,
         "pending": [call_to_json(call) for call in session.pending_calls],
     }
@@ -399,16 +399,16 @@ class RecordedItem(NamedTuple):
     does_not_fit: BudgetError | None = None
     context: AssembledContext | None = None
 
-    def facts(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
         """Return all of it, for JSON."""
-        said = self.recorded
+        reply = self.recorded
         return {
             "step": self.step.id,
             "turn": self.step.turn,
             "kind": self.step.kind,
-            "text": said.text if said else "",
-            "tool_calls": [call_to_json(call) for call in said.tool_calls] if said else [],
-            "usage": asdict(said.usage) if said and said.usage else None,
+            "text": reply.text if reply else "",
+            "tool_calls": [call_to_json(call) for call in reply.tool_calls] if reply else [],
+            "usage": asdict(reply.usage) if reply and reply.usage else None,
             "done": self.step.closes,
             "duplicate": self.is_known,
         }
@@ -459,8 +459,8 @@ def _find_open_step(session: Session, ledger: Ledger) -> Step | None:
 
 
 def _has_message(step: Step, message: object) -> bool:
-    said = read_input(message, {}, BUILT_IN_DIALECTS).message  # read already, or plain words
-    return [message_to_json(each) for each in step.messages] == [message_to_json(said)]
+    user_message = read_input(message, {}, BUILT_IN_DIALECTS).message  # read already, or plain words
+    return [message_to_json(each) for each in step.messages] == [message_to_json(user_message)]
 
 
 def _build_result(session: Session, ledger: Ledger, item: CallResultItem) -> Any:  # noqa: ANN401 - what `record` takes

@@ -37,7 +37,7 @@ class UserMessageItem(NamedTuple):
     Attributes:
         message: The message.
         interrupt: Whether a turn that is open is given up.
-        event: What is known of the occasion.
+        event: Metadata of the message.
     """
 
     message: object
@@ -149,8 +149,8 @@ def _parse_reply_or_result(value: object, dialects: DialectRegistry) -> StepItem
 def _parse_ask(value: dict[str, Any], dialects: DialectRegistry) -> UserMessageItem:
     _require_fields(value, ("ask", "interrupt", *EVENT))
     event = {name: each for name, each in value.items() if name not in ("ask", "interrupt")}
-    said = read_input(value["ask"], event, dialects)
-    return UserMessageItem(said.message, _get_flag(value, "interrupt"), event)
+    user_input = read_input(value["ask"], event, dialects)
+    return UserMessageItem(user_input.message, _get_flag(value, "interrupt"), event)
 
 
 def _parse_reply_envelope(value: dict[str, Any], dialects: DialectRegistry) -> StepItem:

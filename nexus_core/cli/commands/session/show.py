@@ -153,11 +153,11 @@ def show_turns(
     shown = turns if wanted != 0 else []
     damaged += _find_changed_steps(record.label, (step for turn in shown for step in turn.steps))
     if json:
-        about = {**session.facts(), "aliases": aliases}
-        said = {"turns": [_turn_to_json(turn, damaged, record.label) for turn in shown]}
-        said |= {"pending": [call_to_json(call) for call in pending]}
-        told = (said if secrets else redact_json(said)) | {"damaged": [each._asdict() for each in damaged]}
-        cli.console.json({"schema": 1, "session": about, **told})
+        about = {**session.to_json(), "aliases": aliases}
+        content = {"turns": [_turn_to_json(turn, damaged, record.label) for turn in shown]}
+        content |= {"pending": [call_to_json(call) for call in pending]}
+        document = (content if secrets else redact_json(content)) | {"damaged": [each._asdict() for each in damaged]}
+        cli.console.json({"schema": 1, "session": about, **document})
     else:
         for line in _format_heading(
             session, aliases, [str(call) if secrets else redact(str(call)).text for call in pending]
@@ -205,8 +205,8 @@ def _list_step_fields(step: Step, *, secrets: bool) -> Iterator[tuple[str, str]]
     """Yield the other fields of a step that are not None."""
     facts: dict[str, Any] = step_to_json(step)
     facts = facts if secrets else redact_json(facts)
-    told = {name: facts[name] for name in facts if name not in ("id", "kind", "created", "data", "messages")}
-    for name, value in (told | {f"data.{name}": value for name, value in facts["data"].items()}).items():
+    fields = {name: facts[name] for name in facts if name not in ("id", "kind", "created", "data", "messages")}
+    for name, value in (fields | {f"data.{name}": value for name, value in facts["data"].items()}).items():
         if value is not None:
             yield name, value if isinstance(value, str) else dumps(value, ensure_ascii=False)
 

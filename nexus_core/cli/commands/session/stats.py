@@ -78,8 +78,8 @@ def stats(
             deque(counting, maxlen=0)
     about: dict[str, object] = {"sessions": sessions} if record is None else {"session": record.label}
     if json:
-        told = {**about, **sums.facts(), "damaged": [each._asdict() for each in damaged]}
-        cli.console.json({"schema": 1, "ledger": url, **told})
+        document = {**about, **sums.to_json(), "damaged": [each._asdict() for each in damaged]}
+        cli.console.json({"schema": 1, "ledger": url, **document})
     elif not sessions:
         cli.console.message(f"No sessions in {url}.")
     else:
@@ -171,19 +171,19 @@ class StepSums:
 
     def _count(self, step: Step, sign: int) -> None:
         # Once for every step of a ledger: what a step does not need is not looked at.
-        said, data, kind, tokens = outline_step(step), step.data, step.kind, step.tokens
+        outlines, data, kind, tokens = outline_step(step), step.data, step.kind, step.tokens
         model, usage, replies = str(data.get("model") or ""), None, 0
         if kind in ("reply", "turn"):
-            usage, replies = _read_usage(data), 1 if kind == "reply" else _count_replies(said)
+            usage, replies = _read_usage(data), 1 if kind == "reply" else _count_replies(outlines)
         if step.id == step.turn and opens_turn(step):
             self.turns += sign
         if kind == "compaction":
             self.compactions += sign
         if kind != "sealed":  # the same as the input's, as it was sent
-            self.messages += sign * len(said)
+            self.messages += sign * len(outlines)
         if tokens:
             self.tokens[step.counter] += sign * tokens
-        for message in said:
+        for message in outlines:
             for name in message.tools:
                 self.tools[name] += sign
         if replies or usage is not None:
@@ -210,7 +210,7 @@ class StepSums:
         """The usage of all models."""
         return added(self.usage.values())
 
-    def facts(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
         """Return all of it, for JSON."""
         return {
             "turns": self.turns,
@@ -221,7 +221,7 @@ class StepSums:
             "tools": [{"name": name, "calls": calls} for name, calls in rank_counts(self.tools)],
             "usage": _usage_to_json(self.all_usage),
             "models": [self._model_facts(name, replies) for name, replies in rank_counts(self.calls)],
-            **({} if self.cache is None else {"cache": self.cache.facts()}),
+            **({} if self.cache is None else {"cache": self.cache.to_json()}),
         }
 
     def _model_facts(self, name: str, replies: int) -> dict[str, object]:
@@ -264,7 +264,7 @@ class CacheSums:
         """The share of the expected prefix that came from the cache."""
         return round(self.got / self.expected, 4) if self.expected else None
 
-    def facts(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
         """Return all of it, for JSON."""
         first = self.first_miss
         return {
@@ -300,10 +300,10 @@ def _read_usage(data: JSON) -> Mapping[str, int] | None:
     return None if usage is None else asdict(usage)
 
 
-def _count_replies(said: Sequence[MessageOutline]) -> int:
+def _count_replies(outlines: Sequence[MessageOutline]) -> int:
     """Return the replies in a turn. Consecutive assistant messages count as one."""
     found, before = 0, ""
-    for role, _ in said:
+    for role, _ in outlines:
         found += role == "assistant" != before
         before = role
     return found
@@ -352,9 +352,9 @@ def _list_cache_rows(sums: CacheSums) -> list[tuple[str, str]]:
     if not sums.verdicts:
         return []
     words = {"hit": "found", "miss": "missed", "short": "too short to be cached", "unknown": "unknown"}
-    told = [f"{format_count(number, 'call')} {words[name]}" for name, number in sorted(sums.verdicts.items())]
+    parts = [f"{format_count(number, 'call')} {words[name]}" for name, number in sorted(sums.verdicts.items())]
     share = f"; {sums.got:,} of {sums.expected:,} expected tokens ({format_rate(sums.rate)})" if sums.expected else ""
-    rows = [("cache", ", ".join(told) + share)]
+    rows = [("cache", ", ".join(parts) + share)]
     if sums.first_miss is not None:
         step, report = sums.first_miss
         rows.append(("first miss", visible_line(f"{report.blame} (step {step})")))

@@ -78,8 +78,8 @@ def tree(
         if json:
             some = [*_limit_trees(read, None if everything else limit)]
             document = [_tree_to_json(each, lines) for each, lines in some if lines]
-            told = {"trees": document, "more_trees": len(trees) - len(some)}
-            cli.console.json({"schema": 1, **told, "damaged": [each._asdict() for each in damaged]})
+            listing = {"trees": document, "more_trees": len(trees) - len(some)}
+            cli.console.json({"schema": 1, **listing, "damaged": [each._asdict() for each in damaged]})
         elif trees:
             _print_trees(cli, read, len(trees), None if everything else limit)
         elif damaged:
@@ -503,13 +503,13 @@ def _walk_turns(ledger: Ledger, branch: StepBranch, forks: Mapping[str, Sequence
 def _build_turn(steps: Sequence[Step], *, is_compacted: bool) -> TreeTurn:
     first = steps[-1]
     kind: str = START_KIND if is_session_start_step(first) else first.kind if first.kind in SILENT else "turn"
-    said = ""
+    excerpt = ""
     damage: list[DamagedSession] = []
     with collect_damage(damage, ""):
-        said = _excerpt_step(first)
+        excerpt = _excerpt_step(first)
     for each in damage:
-        kind, said = DAMAGED_KIND, each.what
-    return TreeTurn(steps[0].turn, said, kind, not steps[0].closes, is_compacted and kind == "turn", (), ())
+        kind, excerpt = DAMAGED_KIND, each.what
+    return TreeTurn(steps[0].turn, excerpt, kind, not steps[0].closes, is_compacted and kind == "turn", (), ())
 
 
 def _excerpt_step(step: Step) -> str:
@@ -569,8 +569,8 @@ def _format_item(item: BranchItem, width: int) -> str:
     about = [f"({', '.join(words)})"] if (words := [*_list_item_remarks(item)]) else []
     about += [f"<- {visible_line(', '.join(item.sessions))}"] if item.sessions else []
     room = max(width - len(_COLUMN_GAP.join((f"{sign} {item.turn}", "", *about))), _MIN_EXCERPT_CHARACTERS)
-    said = shorten(visible_line(item.said), room)
-    return _COLUMN_GAP.join(filter(None, (f"{sign} {item.turn}", said, *about)))
+    excerpt = shorten(visible_line(item.said), room)
+    return _COLUMN_GAP.join(filter(None, (f"{sign} {item.turn}", excerpt, *about)))
 
 
 def _list_item_remarks(item: TreeTurn) -> Iterator[str]:
