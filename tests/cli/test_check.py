@@ -241,7 +241,7 @@ def test_a_broken_line_of_many_is_shown_with_its_own_number(cli: Cli, work: Path
         ("[" * 100_000, "nested too deeply"),
         ('[{"role": "usr", "content": "hi"}]', "chat.json: messages[0]"),
         ("[3]", "chat.json: messages[0]"),
-        ('{"input": [], "previous_response_id": "r"}', "goes on with what OpenAI keeps (previous_response_id)"),
+        ('{"input": [], "previous_response_id": "r"}', "a conversation that OpenAI stores (previous_response_id)"),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_the_place(cli: Cli, work: Path, text: str, words: str) -> None:

@@ -260,7 +260,7 @@ def _require_all_items(path: Path, body: dict[str, Any]) -> None:
     for field in ("previous_response_id", "conversation"):
         if body.get(field):
             raise FileError(
-                f"the request goes on with what OpenAI keeps ({field})",
+                f"the request continues a conversation that OpenAI stores ({field})",
                 where=str(path),
                 hint="only the whole list of items can be checked",
             )

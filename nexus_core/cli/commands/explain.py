@@ -72,7 +72,7 @@ QueryArgument = Annotated[
         metavar="X", help="A setting (provider.model), an MCP server, a file, or a sentence of any file of the project."
     ),
 ]
-SessionOption = Annotated[str, build_session_option("Look into a session: X is a step, or a piece of what was said.")]
+SessionOption = Annotated[str, build_session_option("Look into a session: X is a step, or a piece of a message.")]
 
 
 _PLUGIN_PREFIX = "plugin:"

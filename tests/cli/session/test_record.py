@@ -322,7 +322,7 @@ def test_plain_words_are_told_how_to_be_recorded(cli: Cli, type_in: TypeIn) -> N
 
     assert outcome.code == 3
     assert "expected JSON, not words" in outcome.err
-    assert "--as user takes it for what the user said" in outcome.err
+    assert "--role user records it as a user message" in outcome.err
 
 
 def test_a_stream_that_broke_off_is_refused_until_it_is_said_what_it_is(

@@ -275,7 +275,7 @@ def test_whoever_names_no_turn_to_fork_from_is_told_what_lists_them(cli: Cli, ta
 def test_a_session_in_which_nothing_was_said_has_no_tree(cli: Cli, nexus: Nexus) -> None:
     nexus.ledger.create("s")
 
-    assert cli("session", "tree", "s").err == "Nothing has been said in it yet.\n"
+    assert cli("session", "tree", "s").err == "The session has no turns yet.\n"
 
 
 def test_a_session_is_drawn_with_its_workers(cli: Cli, talk: Talk, nexus: Nexus) -> None:

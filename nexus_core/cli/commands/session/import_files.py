@@ -508,7 +508,7 @@ def _describe_outcome(outcome: ImportOutcome) -> Iterator[str]:
 
 def _list_warnings(outcome: ImportOutcome) -> Iterator[str]:
     if not outcome.label:
-        yield f"{outcome.file}: nothing is said in it, so there is no session"
+        yield f"{outcome.file}: it has no messages, so there is no session"
     if outcome.unused_label:
         rename = f"nexus session rename {quote(outcome.label)} {quote(outcome.unused_label)}"
         yield f"{outcome.file}: imported before as {outcome.label!r}, and still called so; `{rename}` renames it"

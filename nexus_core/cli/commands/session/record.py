@@ -52,7 +52,7 @@ _TEXT_ROLES = ("user", "assistant")
 FileArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="[FILE]", help="What to record; - is standard input. Without it, only print where the session stands."
+        metavar="[FILE]", help="What to record; - is standard input. Without it, only print the state of the session."
     ),
 ]
 TextRoleOption = Annotated[
@@ -502,7 +502,7 @@ def _suggest_next_input(session: Session, ledger: Ledger) -> str:
     """Return the options that record what the session waits for."""
     if not session.is_open:
         record = ledger.session(session.name)
-        return "" if record and record.status == "archived" else "a user's message opens a turn: FILE with --as user"
+        return "" if record and record.status == "archived" else "a user message opens a turn: FILE with --role user"
     waiting = [f"{call} --call {format_call_key(call.key)}" for call in session.pending_calls]
     if waiting:
         return (

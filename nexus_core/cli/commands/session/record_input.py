@@ -97,7 +97,7 @@ def parse_record_item(value: object, dialects: DialectRegistry) -> RecordItem:
         return _parse_reply_or_result(value, dialects)
     if not isinstance(value, dict):
         raise MessageError(
-            f"expected an object, not {describe_json_value(value)}", hint="--as user takes the file for plain words"
+            f"expected an object, not {describe_json_value(value)}", hint="--role user records the file as plain text"
         )
     for key, read in (("ask", _parse_ask), ("reply", _parse_reply_envelope), ("call", _parse_call_result)):
         if key in value:
@@ -253,7 +253,7 @@ def _iterate_values(directory: Path, name: str) -> Iterator[tuple[Any, str]]:
             yield value, f"{shown}:{number}"
         return
     if text.lstrip()[0] not in "{[":
-        hint = "--as user takes it for what the user said, --as assistant for an answer, --call CALL for a result"
+        hint = "--role user records it as a user message, --role assistant as a reply, --call CALL as a tool result"
         raise MessageError("expected JSON, not words", path=shown, hint=hint)
     value = parse_input_json(path, text, text)
     if isinstance(value, dict) and value.keys() == {"items"} and isinstance(value["items"], list):

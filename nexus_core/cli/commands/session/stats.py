@@ -328,8 +328,7 @@ def print_sums(cli: CliContext, about: Mapping[str, object], sums: StepSums) -> 
     facts = [(name, str(value)) for name, value in about.items()]
     facts += [(name, f"{getattr(sums, name):,}") for name in ("turns", "steps", "messages", "compactions")]
     facts += [
-        ("tokens", f"{tokens:,} ({counter or 'nobody knows who counted'})")
-        for counter, tokens in rank_counts(sums.tokens)
+        ("tokens", f"{tokens:,} ({counter or 'unknown counter'})") for counter, tokens in rank_counts(sums.tokens)
     ]
     facts += [] if sums.cache is None else _list_cache_rows(sums.cache)
     cli.console.table(facts)

@@ -39,7 +39,7 @@ LimitOption = Annotated[int, build_limit_option("Draw at most N lines; all also 
 EXAMPLES = """
 \b
 Examples:
-  nexus session tree              where every session stands
+  nexus session tree              all sessions
   nexus session tree auth-bug     the conversation it is part of, with all its forks
 """
 
@@ -87,7 +87,7 @@ def tree(
         elif label is None:
             cli.console.message(f"No sessions in {without_secret(nexus.ledger.url)}.")
         else:
-            cli.console.message("Nothing has been said in it yet.")
+            cli.console.message("The session has no turns yet.")
         report_damage(cli, damaged)
 
 
