@@ -24,8 +24,7 @@ from nexus_core.session.arguments import read_label
 from nexus_core.session.steps.numbering import CONTINUES, SILENT
 from nexus_core.session.steps.state import State
 from nexus_core.session.steps.walking import walk_back
-from nexus_core.session.thread.appending import ATTEMPTS, never_still
-from nexus_core.session.thread.assembling import ensure_in_use
+from nexus_core.session.thread.appending import ATTEMPTS, build_contention_error, ensure_not_archived
 from nexus_core.tokens.counters import open_counter
 from nexus_core.types.assembled import CacheReport
 from nexus_core.types.ledger import NewStep
@@ -128,7 +127,7 @@ class SessionItemStore:
                 return change(record)
             except (ConflictError, SessionExistsError):
                 continue
-        raise never_still(self._label)
+        raise build_contention_error(self._label)
 
     def _append_removal(self, tip: Step, kind: StepKind, data: dict[str, Any]) -> None:
         step = NewStep(kind=kind, closes=True, counter=tip.counter, data=data)  # the counter keeps the token sum valid
@@ -190,7 +189,7 @@ def _is_long(blocks: list[dict[str, Any]]) -> bool:
 
 
 def _ensure_no_open_turn(record: SessionRecord) -> None:
-    ensure_in_use(State(record, None, None))
+    ensure_not_archived(State(record, None, None))
     if record.open_turn is not None:
         raise TurnError(
             f"a turn is open in session {record.label!r}",

@@ -54,26 +54,6 @@ def call_summarizer(summarizer: Summarizer, request: SummaryRequest) -> Any:  # 
     return _awaited(value, request.timeout) if isawaitable(value) else value
 
 
-def settle(value: Any) -> Any:  # noqa: ANN401 - as above
-    """A value, or what an awaitable brings; for those who have no event loop."""
-    if not isawaitable(value):
-        return value
-    import asyncio
-
-    async def wait() -> Any:  # noqa: ANN401 - as above
-        return await value
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(wait())
-    # Somebody waits inside an event loop without awaiting: the awaitable gets a loop of its own beside it.
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(1) as beside:
-        return beside.submit(asyncio.run, wait()).result()
-
-
 async def _awaited(value: Awaitable[Any], timeout: float) -> Any:  # noqa: ANN401, ASYNC109 - as above; it is the request's
     import asyncio
 

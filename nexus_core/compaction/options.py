@@ -5,15 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 if TYPE_CHECKING:
-    from nexus_core.types.compaction import SummaryForm
+    from nexus_core.types.compaction import SummaryForm, SummaryRole
     from nexus_core.types.settings import Settings
 
 FidelityPolicy = Literal["warn", "reinject", "off"]
 """What to do about facts that a summary leaves out: say so, show them beside it, or not look."""
-
-
-SummaryRole = Literal["user", "system"]
-"""Who says the summary of a session."""
 
 
 class CompactionOptions(NamedTuple):

@@ -12,7 +12,7 @@ from nexus_core.types.prompt import lowest_trust
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from nexus_core.compaction.options import SummaryRole
+    from nexus_core.types.compaction import SummaryRole
     from nexus_core.types.prompt import TrustLevel
 
 PREVIOUS = "[Previous conversation summary]"

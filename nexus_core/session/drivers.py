@@ -32,7 +32,7 @@ def run(work: Work[T]) -> T:
         todo = next(work)
         while True:
             try:
-                value = _settled(todo())
+                value = settle(todo())
             except Exception as error:  # noqa: BLE001 - whatever it is, the pipeline decides about it
                 todo = work.throw(error)
             else:
@@ -44,13 +44,24 @@ def run(work: Work[T]) -> T:
         work.close()
 
 
-def _settled(value: Any) -> Any:  # noqa: ANN401 - whatever a pipeline waits for
-    """A value, or what an awaitable brings."""
-    if not hasattr(value, "__await__"):  # `inspect` knows more ways to be awaitable, and takes its time
+def settle(value: Any) -> Any:  # noqa: ANN401 - whatever a pipeline waits for
+    """Return a value, or the result of an awaitable, for callers without an event loop."""
+    if not hasattr(value, "__await__"):  # `inspect` knows more ways to be awaitable, and is slow
         return value
-    from nexus_core.compaction.calling import settle
+    import asyncio
 
-    return settle(value)
+    async def wait_for() -> Any:  # noqa: ANN401 - as above
+        return await value
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(wait_for())
+    # A blocking call inside an event loop: the awaitable gets a loop of its own in another thread.
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as beside:
+        return beside.submit(asyncio.run, wait_for()).result()
 
 
 def run_async(work: Work[T]) -> Coroutine[Any, Any, T]:

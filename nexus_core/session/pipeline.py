@@ -21,11 +21,17 @@ from nexus_core.session.asking.large_pieces import name_large_pieces
 from nexus_core.session.asking.occasion import with_event
 from nexus_core.session.drivers import wait
 from nexus_core.session.options import Options
-from nexus_core.session.recording.new_steps import Known, input_step, interrupted_step
+from nexus_core.session.recording.new_steps import input_step, interrupted_step
 from nexus_core.session.spawning import report_of, reported_step
 from nexus_core.session.steps.naming import read_step
-from nexus_core.session.thread.appending import ATTEMPTS, append, never_still
-from nexus_core.session.thread.assembling import already_open, ensure_in_use, try_out
+from nexus_core.session.thread.appending import (
+    ATTEMPTS,
+    RecordedBefore,
+    append,
+    build_contention_error,
+    ensure_not_archived,
+)
+from nexus_core.session.thread.assembling import already_open, try_out
 from nexus_core.session.thread.deciding import Deciding
 from nexus_core.session.thread.last_call import LastCall
 from nexus_core.session.thread.thread import SessionThread
@@ -74,7 +80,7 @@ class Pipeline:
         interrupt = read_flag(interrupt, "interrupt")
 
         def decide(state: State) -> NewStep:
-            ensure_in_use(state)
+            ensure_not_archived(state)
             if state.open_turn is None:
                 standing, now = self._thread.standing(state), self._thread.place.now()
                 told = inherit_user_profile(said, state.kept)
@@ -87,7 +93,7 @@ class Pipeline:
 
         while True:
             step = yield from append(self._thread, decide)
-            if isinstance(step, Known) or step is None or step.kind == "input":
+            if isinstance(step, RecordedBefore) or step is None or step.kind == "input":
                 return (yield from self.next())
             yield from self._told(step)
             # A turn was given up; now there is room for another.
@@ -110,7 +116,7 @@ class Pipeline:
                 return (yield from self._send(plan, turn.steps[-1].id, reliefs))
             with suppress(ConflictError):  # somebody else may have sealed the turn meanwhile; then theirs counts
                 yield from wait(self._thread.seal, plan.seal, state)
-        raise never_still(self.label)
+        raise build_contention_error(self.label)
 
     def preview(self, message: object, event: Mapping[str, Any]) -> Work[AssembledContext]:
         """What `ask` would give, or `next` without a message; nothing is written."""
@@ -141,7 +147,7 @@ class Pipeline:
         decide = yield from wait(self._deciding.about, given, interrupted=interrupted)
         step = yield from append(self._thread, decide)
         assert step is not None  # noqa: S101 - there is always something to record
-        if isinstance(step, Known):
+        if isinstance(step, RecordedBefore):
             return (yield from wait(self._recorded, step.step, duplicate=True))
         if step.kind == "reply":
             self._last.forget()
@@ -166,7 +172,7 @@ class Pipeline:
         parent = Pipeline(SessionThread(self._thread.place, report.parent, Options()))
         step = yield from append(parent._thread, lambda state: reported_step(state.turn, report))
         assert step is not None  # noqa: S101 - there is something to record
-        if isinstance(step, Known):
+        if isinstance(step, RecordedBefore):
             return (yield from wait(parent._recorded, step.step, duplicate=True))
         return (yield from parent._told(step))
 
@@ -179,7 +185,7 @@ class Pipeline:
         step = yield from append(
             self._thread, lambda state: None if state.open_turn is None else interrupted_step(state.open_turn)
         )
-        if step is None or isinstance(step, Known):
+        if step is None or isinstance(step, RecordedBefore):
             return None
         recorded = yield from self._told(step)
         yield from self._report_if_awaited()
@@ -229,7 +235,7 @@ class Pipeline:
 
         if not isinstance(error, BaseException):
             raise UsageError("recover() takes what the provider's SDK raised", hint="except … as error: recover(error)")
-        yield from recover(self._thread, self._last, error)
+        yield from recover(self._thread, self._last.taken, error)
         try:
             return (yield from self.next())
         except BudgetError as why:

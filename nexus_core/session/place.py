@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from nexus_core.assembly.prefix_sizes import PrefixSizer
 from nexus_core.dialects.registry import get_default_registry
 from nexus_core.session.steps.epochs import Epochs
 from nexus_core.session.steps.weighing import Scales
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from nexus_core.assembly.surroundings import Surroundings
     from nexus_core.host.manager import Host
     from nexus_core.session.steps.tail import Tail
+    from nexus_core.tokens.counters import CachingCounter
     from nexus_core.types.budget import Model, TruncationStrategy
     from nexus_core.types.compaction import SummarizeFunction
     from nexus_core.types.ledger import Ledger
@@ -67,6 +69,7 @@ class SessionRuntime:
         self._models: dict[str, tuple[Settings, Model, Finding | None]] = {}
         self._scales: dict[str, Scales] = {}
         self._asked: dict[str, tuple[Settings, Scales]] = {}
+        self._prefix_sizes: dict[str, PrefixSizer] = {}
         self._tails: dict[str, Tail] = {}
 
     def now(self) -> int:
@@ -107,6 +110,13 @@ class SessionRuntime:
                 self._scales[counter.name] = known = Scales(counter)
             self._asked[model] = asked = settings, known
         return asked[1]
+
+    def prefix_sizes(self, counter: CachingCounter) -> PrefixSizer:
+        """Return the sizes of system prompts and tools by a counter, shared by all sessions."""
+        known = self._prefix_sizes.get(counter.name)
+        if known is None or known.counter is not counter:
+            self._prefix_sizes[counter.name] = known = PrefixSizer(counter)
+        return known
 
     def model(self, name: str, settings: Settings) -> Model:
         """What is known of a model."""

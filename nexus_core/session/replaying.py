@@ -182,4 +182,4 @@ def _request(place: SessionRuntime, state: State, epoch: Epoch, model: str, labe
 
 def _static(place: SessionRuntime, window: Window, epoch: Epoch) -> tuple[Placement, ...]:
     offered = tuple(Offered(tool, CALLER) for tool in epoch.tools)
-    return window.scales.place_epoch(epoch.digest, place.epochs.view(epoch.view), offered)
+    return window.prefix_sizes.place(epoch.digest, place.epochs.view(epoch.view), offered)

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from nexus_core.dialects.registry import DialectRegistry
     from nexus_core.session.options import Options
     from nexus_core.session.place import SessionRuntime
-    from nexus_core.session.recording.new_steps import Known
     from nexus_core.session.steps.state import State
     from nexus_core.session.steps.turns import Turn
+    from nexus_core.session.thread.appending import RecordedBefore
     from nexus_core.types.ledger import NewStep, SessionRecord
     from nexus_core.types.messages import JSON
 
@@ -131,7 +131,7 @@ def report_of(state: State) -> Report | None:
     return Report(parent, CallKey(str(call[0]), int(call[1])), text, failed)
 
 
-def reported_step(turn: Turn | None, report: Report) -> NewStep | Known:
+def reported_step(turn: Turn | None, report: Report) -> NewStep | RecordedBefore:
     """The result of the call that a worker was made for.
 
     Raises:

@@ -50,7 +50,7 @@ class Ingredients(NamedTuple):
 def make_call(place: SessionRuntime, settings: Settings, window: Window, made_of: Ingredients) -> Call:
     """A call within a model's window, as settings want it."""
     epoch, sent, turn = made_of.epoch, made_of.sent, made_of.turn
-    fixed = window.scales.weigh_epoch(epoch)
+    fixed = window.prefix_sizes.count_tokens(epoch)
     pieces = Pieces(made_of.static, sent, made_of.dropped, turn, made_of.mentions, window.scales.placed)
     return Call(
         request=made_of.request,

@@ -10,14 +10,13 @@ from nexus_core.assembly.call import arrange_sent
 from nexus_core.assembly.cutting import fit
 from nexus_core.assembly.placements import read_mentions
 from nexus_core.assembly.sent import BYTES, TOKENS, TRIED, Sent, halve
-from nexus_core.compaction.options import compaction_options
 from nexus_core.session.asking.making import Ingredients, make_call
 from nexus_core.session.asking.occasion import with_event
 from nexus_core.session.asking.window import Window
 from nexus_core.session.steps.numbering import get_parent_turn
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from nexus_core.assembly.call import Call
     from nexus_core.assembly.cut import Cut
@@ -107,6 +106,10 @@ class CallPlanner:
         standing: What stands around it.
         model: Whom to ask.
         start: Whether the session begins with this call, and says when.
+
+    Attributes:
+        find_trigger: Returns why earlier turns should be summarized first, from the tokens of the call and their limit;
+            a session that is stored sets it.
     """
 
     def __init__(
@@ -125,6 +128,7 @@ class CallPlanner:
         self._standing = standing
         self._model = model
         self._start = start
+        self.find_trigger: Callable[[int, int], CompactionTrigger | None] = lambda _used, _limit: None
         self._window = Window(place, standing.settings, model, state, tail)
 
     def plan(self, said: Said | None = None) -> Plan:
@@ -145,7 +149,7 @@ class CallPlanner:
         mentions = worded.mentions if worded else read_mentions(opened.sealed("told")) if opened else []
         call = self._call(request, draft, kept, turn, mentions)
         seal = None if opened is None or said is not None else self._seal(opened, draft, kept.cut, worded)
-        due = self._due(kept.taken + sum(call.fixed.values()))
+        due = self.find_trigger(kept.taken + sum(call.fixed.values()), window.most)
         about = (each for each in kept.sent if each.is_input and each.turn == turn)
         event = worded.plain if worded else next(about, None)
         overflows = due is not None and self._over(pieces, draft, kept) > 0
@@ -243,15 +247,6 @@ class CallPlanner:
     def _before(self, history: Sequence[Sent], turn: str) -> list[Sent]:
         return [each for each in history if not (each.is_input and each.turn == turn)]
 
-    def _due(self, taken: int) -> CompactionTrigger | None:
-        tip = self._state.tip
-        if tip is None or self._tail is None:
-            return None
-        from nexus_core.session.asking.triggering import find_trigger
-
-        options = compaction_options(self._standing.settings)
-        return find_trigger(options, self._tail, tip, taken, self._window.most)
-
     def _notices(self, draft: Draft) -> list[Section]:
         """What is to be announced, because it has changed since the model was told; nothing in a new epoch."""
         told = self._state.view or draft.epoch.view
@@ -307,7 +302,7 @@ class CallPlanner:
 
     def _static(self, draft: Draft) -> tuple[Placement, ...]:
         sections = self._standing.sections if draft.blobs else self._place.epochs.view(draft.epoch.view)
-        return self._window.scales.place_epoch(draft.epoch.digest, sections, self._standing.offered)
+        return self._window.prefix_sizes.place(draft.epoch.digest, sections, self._standing.offered)
 
     def _parent_turn(self) -> str | None:
         opened, tip = self._state.open_turn, self._state.tip

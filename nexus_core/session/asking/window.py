@@ -50,6 +50,7 @@ class Window:
         self.model = place.model(model, settings)
         shared = place.scales(model, settings)
         self.scales = shared if tail is None else tail.scales(shared)
+        self.prefix_sizes = place.prefix_sizes(shared.counter)
         self.truncation = place.truncation(settings)
         calibration, limit = calibration_of(state.ratios, model), window_of(state.windows, model, self.model.window)
         largest = place.dialects.request_limit(self.model)
@@ -78,7 +79,7 @@ class Window:
 
     def fitting(self, turn: str, tip: Step | None, epoch: Epoch | None = None) -> Fitting:
         """What there is room for beside an epoch."""
-        fixed = 0 if epoch is None else sum(self.scales.weigh_epoch(epoch).values())
+        fixed = 0 if epoch is None else sum(self.prefix_sizes.count_tokens(epoch).values())
         measured = 0 if epoch is None else sum(self.measure_fixed(epoch).values())
         return Fitting(
             room=self.most - fixed,
@@ -95,7 +96,7 @@ class Window:
 
     def measure_fixed(self, epoch: Epoch) -> dict[str, int]:
         """How many bytes a request has besides messages."""
-        return self.scales.measure_epoch(epoch) | {"options": count_option_bytes(self.options)}
+        return self.prefix_sizes.count_bytes(epoch) | {"options": count_option_bytes(self.options)}
 
     def weigh_event(self, sent: Sent) -> Sent:
         """Return a message that was not sent before with its tokens, a margin among them, and its bytes."""

@@ -3,29 +3,46 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from nexus_core.errors import BudgetError, ConflictError, PluginError, SummaryError
 from nexus_core.session.compacting.braking import why_not_again
 from nexus_core.session.compacting.selecting import CompactionReason, choose
 from nexus_core.session.compacting.summarising import summarise
 from nexus_core.session.drivers import wait
-from nexus_core.session.thread.appending import ATTEMPTS, never_still
-from nexus_core.session.thread.assembling import ensure_in_use
+from nexus_core.session.thread.appending import ATTEMPTS, AppendableThread, build_contention_error, ensure_not_archived
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.plugins import Finding
 
 if TYPE_CHECKING:
+    from nexus_core.assembly.static_context import StaticContext
     from nexus_core.session.asking.planning import Plan
     from nexus_core.session.compacting.summarising import Summarised
     from nexus_core.session.drivers import Work
+    from nexus_core.session.place import SessionRuntime
     from nexus_core.session.steps.state import State
-    from nexus_core.session.thread.thread import SessionThread
+    from nexus_core.session.steps.tail import Tail
     from nexus_core.types.compaction import CompactionReport
     from nexus_core.types.ledger import Step
 
 TRIES = 3
 """So often somebody else may compact a session while this program does."""
+
+
+class CompactionThread(AppendableThread, Protocol):
+    """A session's thread, as far as compaction needs it. Methods block."""
+
+    place: SessionRuntime
+
+    @property
+    def tail(self) -> Tail:
+        """Cached steps of the thread."""
+
+    def plan(self, state: State) -> Plan:
+        """Plan the next call of a state."""
+
+    def standing(self, state: State) -> StaticContext:
+        """Return the static context as it is on disk now."""
 
 
 class Moved(NamedTuple):
@@ -48,7 +65,7 @@ class Relief(NamedTuple):
     has_failed: bool = False
 
 
-def compact(thread: SessionThread, focus: str, *, dry_run: bool) -> Work[CompactionReport | None]:
+def compact(thread: CompactionThread, focus: str, *, dry_run: bool) -> Work[CompactionReport | None]:
     """Compact a session because somebody asks for it; None where there is nothing to summarise.
 
     Raises:
@@ -59,16 +76,16 @@ def compact(thread: SessionThread, focus: str, *, dry_run: bool) -> Work[Compact
         state = yield from wait(thread.read)
         if state.tip is None:
             return None
-        ensure_in_use(state)
+        ensure_not_archived(state)
         plan = yield from wait(thread.plan, state)
         occasion = CompactionReason("manual", focus)
         done = yield from compact_now(thread, state, plan, occasion, dry_run=dry_run)
         if not isinstance(done, Moved):
             return done
-    raise never_still(thread.label)
+    raise build_contention_error(thread.label)
 
 
-def relieve(thread: SessionThread, state: State, plan: Plan) -> Work[Relief]:
+def relieve(thread: CompactionThread, state: State, plan: Plan) -> Work[Relief]:
     """Make a session shorter by itself, because the next call asks for it."""
     if plan.due is None or state.tip is None:
         return Relief()
@@ -87,7 +104,7 @@ def relieve(thread: SessionThread, state: State, plan: Plan) -> Work[Relief]:
 
 
 def compact_now(
-    thread: SessionThread, state: State, plan: Plan, occasion: CompactionReason, *, dry_run: bool = False
+    thread: CompactionThread, state: State, plan: Plan, occasion: CompactionReason, *, dry_run: bool = False
 ) -> Work[CompactionReport | Moved | None]:
     """Compact a session that stands where it was read; None where there is nothing to summarise.
 
@@ -114,7 +131,7 @@ def compact_now(
     return Moved() if step is None else _report(made, step)
 
 
-def _append(thread: SessionThread, state: State, plan: Plan, made: Summarised) -> Work[Step | None]:
+def _append(thread: CompactionThread, state: State, plan: Plan, made: Summarised) -> Work[Step | None]:
     """Append a compaction; None where what it was made for is not so any more.
 
     What was recorded meanwhile stays: it stands behind what the compaction keeps.
@@ -129,10 +146,10 @@ def _append(thread: SessionThread, state: State, plan: Plan, made: Summarised) -
                 return None
             if now.tip.compaction != first.tip.compaction or made.chosen.concerns(set(now.pins) ^ set(first.pins)):
                 return None
-    raise never_still(thread.label)
+    raise build_contention_error(thread.label)
 
 
-def _write(thread: SessionThread, first: State, now: State, plan: Plan, made: Summarised) -> Step:
+def _write(thread: CompactionThread, first: State, now: State, plan: Plan, made: Summarised) -> Step:
     """Append a compaction where a session stands now, with everything on disk as it is now.
 
     Args:
@@ -145,7 +162,7 @@ def _write(thread: SessionThread, first: State, now: State, plan: Plan, made: Su
     place, chosen, standing = thread.place, made.chosen, thread.standing(now)
     before = place.epochs.find(now.epoch)
     draft = place.epochs.begin(before, standing, now.reloads, place.now())
-    fixed = sum(plan.window.scales.weigh_epoch(draft.epoch).values())
+    fixed = sum(plan.window.prefix_sizes.count_tokens(draft.epoch).values())
     data = made.data(fixed + chosen.selection.kept_tokens + made.tokens)
     data |= {"model": plan.call.request.model, "limit": plan.window.allowance.available}
     data |= {"epoch": draft.epoch.digest, "view": draft.epoch.view, "cut": None}
@@ -156,7 +173,7 @@ def _write(thread: SessionThread, first: State, now: State, plan: Plan, made: Su
     return thread.append(NewStep(kind="compaction", closes=now.open_turn is None, data=data), now)
 
 
-def _first_after(thread: SessionThread, first: State, now: State) -> str | None:
+def _first_after(thread: CompactionThread, first: State, now: State) -> str | None:
     """The step that was recorded first after nothing was kept; None where there is none."""
     assert first.tip is not None and now.tip is not None  # noqa: S101, PT018 - asked before
     return None if first.tip.id == now.tip.id else thread.tail.since(first.tip.id, now.tip.id)[1].id

@@ -13,13 +13,13 @@ from nexus_core.session.thread.appending import append
 from nexus_core.types.ledger import NewStep
 
 if TYPE_CHECKING:
+    from nexus_core.session.compacting.compact import CompactionThread
     from nexus_core.session.drivers import Work
     from nexus_core.session.steps.state import State
-    from nexus_core.session.thread.thread import SessionThread
     from nexus_core.types.ledger import Ledger, Step
 
 
-def pin(thread: SessionThread, name: str, *, remove: bool) -> Work[bool]:
+def pin(thread: CompactionThread, name: str, *, remove: bool) -> Work[bool]:
     """Pin a step, or let go of it; whether that changed anything.
 
     Raises:

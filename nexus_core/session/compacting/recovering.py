@@ -17,13 +17,14 @@ from nexus_core.session.drivers import wait
 from nexus_core.types.ledger import NewStep
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nexus_core.compaction.overflow import Overflow
     from nexus_core.dialects.registry import DialectRegistry
     from nexus_core.session.asking.planning import Plan
+    from nexus_core.session.compacting.compact import CompactionThread
     from nexus_core.session.drivers import Work
     from nexus_core.session.steps.state import State
-    from nexus_core.session.thread.last_call import LastCall
-    from nexus_core.session.thread.thread import SessionThread
     from nexus_core.types.budget import TokenBudget
     from nexus_core.types.compaction import CompactionTrigger
 
@@ -34,8 +35,15 @@ FACTORS = (1.0, 10.0)
 """How much more than we a provider may count."""
 
 
-def recover(thread: SessionThread, last: LastCall, error: BaseException) -> Work[None]:
-    """Make a session shorter after a provider refused it; then there is something else to send.
+def recover(
+    thread: CompactionThread, sent_budget: Callable[[State], TokenBudget | None], error: BaseException
+) -> Work[None]:
+    """Make a session shorter after a provider refused its last call.
+
+    Args:
+        thread: The session's thread.
+        sent_budget: Returns the size of the refused call.
+        error: The provider's error.
 
     Raises:
         error: It says something else, or nothing more can be done about it: a note says why.
@@ -48,7 +56,7 @@ def recover(thread: SessionThread, last: LastCall, error: BaseException) -> Work
     stop = yield from wait(_why_not, thread, state, plan)
     if stop:
         raise noted(error, stop)
-    taken = yield from wait(last.taken, state)
+    taken = yield from wait(sent_budget, state)
     occasion = _occasion(state, plan, overflow, taken, thread.place.dialects)
     try:
         if "request_bytes" in occasion.learnt and _has_older_media(plan):
@@ -66,7 +74,7 @@ def recover(thread: SessionThread, last: LastCall, error: BaseException) -> Work
         raise noted(error, "somebody else has continued the session")
 
 
-def _why_not(thread: SessionThread, state: State, plan: Plan) -> str:
+def _why_not(thread: CompactionThread, state: State, plan: Plan) -> str:
     """Why a refused call is not made shorter."""
     options = compaction_options(plan.standing.settings)
     if not options.enabled:

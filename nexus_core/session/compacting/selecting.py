@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from nexus_core.compaction.options import CompactionOptions
     from nexus_core.compaction.planning import Selection
     from nexus_core.session.asking.planning import Plan
+    from nexus_core.session.compacting.compact import CompactionThread
     from nexus_core.session.compacting.outlining import Outlined
     from nexus_core.session.steps.state import State
-    from nexus_core.session.thread.thread import SessionThread
     from nexus_core.types.compaction import CompactionTrigger
 
 
@@ -106,7 +106,7 @@ class Chosen(NamedTuple):
         )
 
 
-def choose(thread: SessionThread, state: State, plan: Plan, occasion: CompactionReason) -> Chosen | None:
+def choose(thread: CompactionThread, state: State, plan: Plan, occasion: CompactionReason) -> Chosen | None:
     """What becomes of a session; None where there is nothing that is worth a summary.
 
     Raises:

@@ -5,27 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core.errors import TurnError
-from nexus_core.session.recording.new_steps import Known
-from nexus_core.session.thread.appending import append
+from nexus_core.session.thread.appending import RecordedBefore, append
 from nexus_core.types.compaction import RevertedCompaction
 from nexus_core.types.ledger import NewStep
 
 if TYPE_CHECKING:
+    from nexus_core.session.compacting.compact import CompactionThread
     from nexus_core.session.drivers import Work
     from nexus_core.session.steps.state import State
     from nexus_core.session.steps.tail import Tail
-    from nexus_core.session.thread.thread import SessionThread
     from nexus_core.types.ledger import Step
 
 
-def undo(thread: SessionThread) -> Work[RevertedCompaction]:
+def undo(thread: CompactionThread) -> Work[RevertedCompaction]:
     """Take the latest compaction back that counts; the one before it counts again. Nothing is deleted.
 
     Raises:
         TurnError: None counts.
     """
     step = yield from append(thread, lambda state: revert_step(thread.tail, state))
-    assert step is not None and not isinstance(step, Known)  # noqa: S101, PT018 - a revert is never there already
+    assert step is not None and not isinstance(step, RecordedBefore)  # noqa: S101, PT018 - a revert is never there already
     return RevertedCompaction(step.id, str(step.data["reverts"]), step.compaction)
 
 

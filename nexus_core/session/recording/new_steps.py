@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from nexus_core.dialects.fields import ErrorPath, to_json_types
 from nexus_core.dialects.neutral import encode_value
@@ -35,6 +35,7 @@ from nexus_core.session.arguments import read_text
 from nexus_core.session.asking.inputs import build_session_start_message_at, message_context
 from nexus_core.session.recording.results import match
 from nexus_core.session.steps.turns import client_calls, read_usage
+from nexus_core.session.thread.appending import RecordedBefore
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Message, Reply, ToolResult, Usage
 
@@ -54,12 +55,6 @@ GIVEN_UP = "[interrupted: there is no result]"
 """What the model reads in the place of a result that nobody waits for any more."""
 
 
-class Known(NamedTuple):
-    """What is to be recorded is there already."""
-
-    step: Step
-
-
 def input_step(said: Said, model: str, now: int) -> NewStep:
     """The step that opens a turn, at a time in milliseconds since 1970."""
     context = dict(message_context(said.event, hooks=0, now=now))
@@ -75,7 +70,7 @@ def build_session_start_step(now: int) -> NewStep:
     return NewStep(kind="input", closes=True, messages=(build_session_start_message_at(now),), data={"context": [None]})
 
 
-def reply_step(turn: Turn | None, reply: Reply, *, interrupted: bool) -> NewStep | Known:
+def reply_step(turn: Turn | None, reply: Reply, *, interrupted: bool) -> NewStep | RecordedBefore:
     """The step of a reply; the one there is, if it was recorded before.
 
     Args:
@@ -92,7 +87,7 @@ def reply_step(turn: Turn | None, reply: Reply, *, interrupted: bool) -> NewStep
         for step in turn.replies:
             # Where a server gives no ids, the same words are said again sooner than they are recorded again.
             if step.data.get("digest") == digest and (reply.id or not expected):
-                return Known(step)
+                return RecordedBefore(step)
     _ensure_expected(turn)
     messages = reply.messages
     calls = client_calls(messages)
@@ -116,7 +111,7 @@ def reply_step(turn: Turn | None, reply: Reply, *, interrupted: bool) -> NewStep
     return NewStep(kind="reply", closes=closes, messages=messages, data=data)
 
 
-def result_step(turn: Turn | None, brought: tuple[Brought, ...]) -> NewStep | Known:
+def result_step(turn: Turn | None, brought: tuple[Brought, ...]) -> NewStep | RecordedBefore:
     """The step of results that are not recorded yet; the one there is, if all of them are.
 
     Raises:
@@ -136,7 +131,7 @@ def result_step(turn: Turn | None, brought: tuple[Brought, ...]) -> NewStep | Kn
             raise _late(turn, key, has_result=there is not None)
     if not new:
         assert known is not None  # noqa: S101 - there is at least one result, and it is new or known
-        return Known(known)
+        return RecordedBefore(known)
     data = {"answers": [list(key) for key in new], "context": [None] * len(new)}
     return NewStep(kind="result", messages=tuple(each.message for each in new.values()), data=data)
 
@@ -151,7 +146,7 @@ def interrupted_step(turn: Turn) -> NewStep:
 
 def agent_step(
     turn: Turn | None, result: AgentResult, dialects: DialectRegistry, newest: Iterable[Step] = ()
-) -> NewStep | Known:
+) -> NewStep | RecordedBefore:
     """The step of a whole turn, or of the rest of one that is open; the one there is, if it was recorded before.
 
     Args:
@@ -167,7 +162,7 @@ def agent_step(
     is_open = turn is not None and turn.is_open
     for step in newest if result.id else turn.replies if turn else ():
         if step.data.get("digest") == digest:
-            return Known(step)
+            return RecordedBefore(step)
     if is_open:
         _ensure_expected(turn)
     calls = client_calls(messages)

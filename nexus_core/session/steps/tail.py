@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from nexus_core.errors import LedgerError
 from nexus_core.ledger.codec import StoredStep
+from nexus_core.session.steps.weighing import Scales
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nexus_core.session.steps.weighing import Scales
     from nexus_core.types.ledger import Ledger, Step
 
 CHUNK = 32
@@ -62,7 +62,7 @@ class Tail:
         if known is None or known.counter is not shared.counter:
             if len(self._scales) >= MAX_SCALES:
                 self._scales.clear()
-            self._scales[shared.name] = known = shared.for_thread()
+            self._scales[shared.name] = known = Scales(shared.counter)
         return known
 
     def step(self, name: str) -> Step:

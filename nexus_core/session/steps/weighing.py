@@ -6,25 +6,18 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nexus_core.assembly.hiding import hide_media, told_as_said
-from nexus_core.assembly.placements import place_static
-from nexus_core.dialects.requests import count_message_bytes, count_tool_bytes
+from nexus_core.dialects.requests import count_message_bytes
 from nexus_core.session.steps.clamping import sent_messages
-from nexus_core.tokens.messages import count_tools
-from nexus_core.types.messages import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping
 
-    from nexus_core.assembly.epoch import Epoch
     from nexus_core.assembly.fitting import Grouped
     from nexus_core.assembly.sent import Sent
-    from nexus_core.assembly.tools import Offered
     from nexus_core.tokens.counters import CachingCounter
     from nexus_core.types.ledger import Step
-    from nexus_core.types.prompt import Placement, Section
-
-MOST_EPOCHS = 64
-"""So many epochs are remembered with what they take."""
+    from nexus_core.types.messages import Message
+    from nexus_core.types.prompt import Placement
 
 
 class Weighs(Protocol):
@@ -76,8 +69,7 @@ class Weightless:
 class Scales:
     """Weighs with one counter; what others weighed is weighed again, once.
 
-    Epochs are remembered for all sessions, steps for one thread only (`for_thread`): a tail that drops steps has them
-    dropped here too.
+    Steps are remembered for one thread only: a tail that drops steps has them dropped here too.
 
     Args:
         counter: Who counts.
@@ -89,21 +81,12 @@ class Scales:
         self.grouped: dict[object, Grouped] = {}
         self.placed: dict[tuple[str, int, int], Placement] = {}
         self._known: dict[str, list[int]] = {}
-        self._epochs: dict[str, dict[str, int]] = {}
-        self._placed: dict[str, tuple[Sequence[Offered], tuple[Placement, ...]]] = {}
-        self._measured: dict[str, dict[str, int]] = {}
         self._hidden: dict[tuple[str, int], Sent] = {}
 
     @property
     def name(self) -> str:
         """The counter."""
         return self.counter.name
-
-    def for_thread(self) -> Scales:
-        """Return scales with the same counter and epochs that remember no steps yet."""
-        scales = Scales(self.counter)
-        scales._epochs, scales._placed, scales._measured = self._epochs, self._placed, self._measured
-        return scales
 
     def forget_all_but(self, steps: Collection[str]) -> None:
         """Drop what is remembered of all steps but some; several threads may weigh meanwhile."""
@@ -134,34 +117,6 @@ class Scales:
         """Remember the messages of a step."""
         self.projected[step] = sent
 
-    def weigh_epoch(self, epoch: Epoch) -> dict[str, int]:
-        """What system prompt and tools take."""
-        known = self._epochs.get(epoch.digest)
-        if known is None:
-            _make_room(self._epochs, MOST_EPOCHS)
-            system = self.weigh(Message("system", epoch.system)) if epoch.system else 0
-            self._epochs[epoch.digest] = known = {"system": system, "tools": count_tools(self.counter, epoch.tools)}
-        return known
-
-    def measure_epoch(self, epoch: Epoch) -> dict[str, int]:
-        """How many bytes system prompt and tools have."""
-        known = self._measured.get(epoch.digest)
-        if known is None:
-            _make_room(self._measured, MOST_EPOCHS)
-            system = count_message_bytes(Message("system", epoch.system)) if epoch.system else 0
-            self._measured[epoch.digest] = known = {"system": system, "tools": count_tool_bytes(epoch.tools)}
-        return known
-
-    def place_epoch(
-        self, digest: str, sections: Iterable[Section], offered: Sequence[Offered]
-    ) -> tuple[Placement, ...]:
-        """Where everything in the static zone comes from, and what each takes."""
-        known = self._placed.get(digest)
-        if known is None or known[0] is not offered:
-            _make_room(self._placed, MOST_EPOCHS)
-            self._placed[digest] = known = offered, place_static(sections, offered, self.counter)
-        return known[1]
-
     def weigh_step(self, step: Step) -> list[int]:
         """What each message of a step takes, as it is sent."""
         # What was said counts in its seal, as it is sent.
@@ -175,8 +130,3 @@ class Scales:
         if known is None:
             self._known[step.id] = known = [self.weigh(message) for message in sent_messages(step)]
         return known
-
-
-def _make_room(known: dict[Any, Any], most: int) -> None:
-    if len(known) >= most:
-        known.clear()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from nexus_core.assembly.call import assemble
 from nexus_core.errors import BudgetError, TurnError, UnknownNameError
 from nexus_core.session.drivers import wait
+from nexus_core.session.thread.appending import ensure_not_archived
 
 if TYPE_CHECKING:
     from nexus_core.session.asking.inputs import Said
@@ -35,7 +36,7 @@ def assemble_for(thread: ThreadReader, said: Said | None, *, must_fit: bool) -> 
 def try_out(thread: ThreadReader, state: State, said: Said | None, *, must_fit: bool = True) -> Work[AssembledContext]:
     """What a session would send from where it stands; arguments as above."""
     if said is not None:
-        ensure_in_use(state)
+        ensure_not_archived(state)
         if state.open_turn is not None:
             raise already_open(thread.label, state.open_turn)
     plan = yield from wait(thread.plan, state, said)
@@ -54,18 +55,6 @@ def try_out(thread: ThreadReader, state: State, said: Said | None, *, must_fit: 
         from nexus_core.session.asking.large_pieces import name_large_pieces
 
         raise name_large_pieces(error, plan.call.placements()) from None
-
-
-def ensure_in_use(state: State) -> None:
-    """An archived session opens no turn; one that is open may be finished."""
-    if state.record is not None and state.record.status == "archived":
-        from shlex import quote
-
-        undo = f"nexus session unarchive {quote(state.record.label)}"
-        raise TurnError(
-            f"session {state.record.label!r} is archived",
-            hint=f"`{undo}` restores it; it can be read and forked as it is",
-        )
 
 
 def already_open(label: str, turn: Turn) -> TurnError:

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.assembly.calibration import learn
-from nexus_core.session.recording.new_steps import Known, agent_step, read_agent_result, reply_step, result_step
+from nexus_core.session.recording.new_steps import agent_step, read_agent_result, reply_step, result_step
 from nexus_core.session.recording.replies import endless, read_reply
 from nexus_core.session.recording.results import read_results
 from nexus_core.session.steps.turns import read_usage
-from nexus_core.session.thread.assembling import ensure_in_use
+from nexus_core.session.thread.appending import RecordedBefore, ensure_not_archived
 from nexus_core.types.assembled import AgentResult
 from nexus_core.types.ledger import NewStep
 
@@ -50,9 +50,9 @@ class Deciding:
         if reply.stop == "broken" and interrupted is None:
             raise endless()
 
-        def decide(state: State) -> NewStep | Known:
+        def decide(state: State) -> NewStep | RecordedBefore:
             decided = reply_step(state.turn, reply, interrupted=bool(interrupted))
-            if isinstance(decided, Known):
+            if isinstance(decided, RecordedBefore):
                 return decided
             self._last.ensure_unmoved(state)
             return self._measured(decided, state)
@@ -75,9 +75,9 @@ class Deciding:
                 data["calibration"] = learn(state.ratios, str(state.turn.sealed("model")), sent, usage.input_tokens)
         return replace(step, data=data)
 
-    def _agent(self, state: State, given: AgentResult) -> NewStep | Known:
+    def _agent(self, state: State, given: AgentResult) -> NewStep | RecordedBefore:
         newest = self._thread.newest(state) if given.id else ()
         decided = agent_step(state.turn, given, self._thread.place.dialects, newest)
         if isinstance(decided, NewStep) and decided.kind == "turn":
-            ensure_in_use(state)
+            ensure_not_archived(state)
         return decided

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.assembly.tools import read_tools
+from nexus_core.compaction.options import compaction_options
 from nexus_core.errors import ConfigError, FileError
 from nexus_core.session.asking.inputs import inherit_user_profile
 from nexus_core.session.asking.planning import CallPlanner
+from nexus_core.session.asking.triggering import find_trigger
 from nexus_core.session.options import mode_in
 from nexus_core.session.steps.state import State
 from nexus_core.types.request import Request
@@ -103,7 +106,11 @@ class ThreadReader:
         tail = self.tail if state.tip is not None else None
         model = self.model(state, standing.settings)
         start = said is not None and self._starts(state, standing.settings)
-        plan = CallPlanner(self.place, tail, state, standing, model, start=start).plan(said)
+        planner = CallPlanner(self.place, tail, state, standing, model, start=start)
+        if tail is not None and state.tip is not None:
+            options = compaction_options(standing.settings)
+            planner.find_trigger = partial(find_trigger, options, tail, state.tip)
+        plan = planner.plan(said)
         if state.epoch and self.place.epochs.find(state.epoch, state.view) is None:
             self.lost_prompt = state.epoch
         if self.lost_prompt:  # the call is planned again once the step with the new prompt is stored
