@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nexus_core.types.ledger import Step
+
 LEAST_GAIN = 0.1
 """A compaction that takes away less than this share was not worth it."""
 MOST_SMALL = 2
@@ -49,3 +51,9 @@ def why_to_stop(recent: Sequence[Gain], *, since_reply: int, turns_since: int, k
         shares = " and ".join(f"{max(gain.share, 0):.0%}" for gain in last)
         return f"the last two compactions saved only {shares}"
     return ""
+
+
+def gains_of(compaction: Step | None) -> tuple[tuple[int, int], ...]:
+    """What a compaction and those before it brought, as it is written down."""
+    gains = None if compaction is None else compaction.data.get("gains")
+    return tuple((int(before), int(after)) for before, after in gains) if isinstance(gains, list) else ()

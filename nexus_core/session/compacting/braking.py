@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nexus_core.compaction.breaker import Gain, why_to_stop
+from nexus_core.compaction.breaker import Gain, gains_of, why_to_stop
 from nexus_core.compaction.options import compaction_options
 from nexus_core.session.asking.triggering import turns_since
-from nexus_core.session.compacting.outlining import gains_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

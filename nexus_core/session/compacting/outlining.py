@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from nexus_core.compaction.breaker import gains_of
 from nexus_core.compaction.composing import Evidence, read_evidence
 from nexus_core.compaction.evidence.facts import extract_facts
 from nexus_core.compaction.outline import outline_thread
@@ -87,12 +88,6 @@ def outline_session(tail: Tail, state: State, scales: Weighs, event: Sent | None
         summary_tokens=sum(each.tokens for each in summary),
     )
     return Outlined(thread, [*summary, *carried, *kept], _earlier(compaction, summary))
-
-
-def gains_of(compaction: Step | None) -> tuple[tuple[int, int], ...]:
-    """What a compaction and those before it brought, as it is written down."""
-    gains = None if compaction is None else compaction.data.get("gains")
-    return tuple((int(before), int(after)) for before, after in gains) if isinstance(gains, list) else ()
 
 
 def _earlier(compaction: Step | None, summary: list[Sent]) -> Earlier:
