@@ -30,21 +30,20 @@ from benchmarks.measuring.reports import Report  # noqa: E402 - as above
 from benchmarks.measuring.rows import Goal, Row  # noqa: E402 - as above
 from benchmarks.measuring.script import Script  # noqa: E402 - as above
 from nexus_core import Nexus  # noqa: E402 - as above
-from nexus_core.compaction.chain import SummaryTask, ask_summarizers  # noqa: E402 - as above
-from nexus_core.compaction.composing import (  # noqa: E402 - as above
+from nexus_core.compaction.compose import (  # noqa: E402 - as above
     Evidence,
     compose_summary,
     read_evidence,
     share_out,
+    stands_in,
     summary_room,
 )
 from nexus_core.compaction.extractive import extractive_summarizer  # noqa: E402 - as above
-from nexus_core.compaction.fidelity import stands_in  # noqa: E402 - as above
 from nexus_core.compaction.options import CompactionOptions  # noqa: E402 - as above
-from nexus_core.compaction.outline import outline_thread  # noqa: E402 - as above
-from nexus_core.compaction.planning import select_steps  # noqa: E402 - as above
+from nexus_core.compaction.plan import outline_thread, select_steps  # noqa: E402 - as above
 from nexus_core.compaction.prompts import write_transcript  # noqa: E402 - as above
-from nexus_core.session.drivers import run  # noqa: E402 - as above
+from nexus_core.compaction.summarize import SummaryTask, ask_summarizers  # noqa: E402 - as above
+from nexus_core.runner import run  # noqa: E402 - as above
 from nexus_core.tokens.counters import open_counter  # noqa: E402 - as above
 from nexus_core.types.compaction import CompactionBudget, Summarizer, ThreadMessage  # noqa: E402 - as above
 from nexus_core.types.messages import Message  # noqa: E402 - as above

@@ -27,19 +27,18 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Unpack
 
-    from nexus_core.assembly.static_context import StaticContext
     from nexus_core.dialects.registry import DialectRegistry
     from nexus_core.history.fit import FitOptions, FitResult
     from nexus_core.layers.context import LoadedContext
     from nexus_core.ledger.deletion import DeletionReport
-    from nexus_core.session.asking.requesting import RequestFields
+    from nexus_core.request.runtime import SessionRuntime
+    from nexus_core.request.static_context import StaticContext
+    from nexus_core.runner import Work
     from nexus_core.session.async_session import AsyncSession
-    from nexus_core.session.drivers import Work
-    from nexus_core.session.options import Saying
-    from nexus_core.session.pipeline import Pipeline
-    from nexus_core.session.place import SessionRuntime
+    from nexus_core.session.engine import Pipeline
+    from nexus_core.session.options import RequestFields, Saying
     from nexus_core.session.session import Session
-    from nexus_core.session.steps.recorded import RecordedStep
+    from nexus_core.thread.turns import RecordedStep
     from nexus_core.types.assembled import AssembledContext
     from nexus_core.types.compaction import SummarizeFunction
     from nexus_core.types.layers import LoadedLayers
@@ -157,7 +156,7 @@ class Nexus:
         request = self._layers.request(self.cwd, mode)
         if not fields:
             return request
-        from nexus_core.session.asking.requesting import with_fields
+        from nexus_core.session.options import with_fields
 
         return with_fields(request, self.dialects, **fields)
 
@@ -202,7 +201,7 @@ class Nexus:
 
     def static_context(self, **given: Unpack[Saying]) -> StaticContext:
         """Return the static zone, loaded once: `system`, `sections`, `tools` and `loaded`. Arguments as above."""
-        from nexus_core.assembly.surroundings import build_static_context
+        from nexus_core.request.static_cache import build_static_context
 
         fields: dict[str, Any] = {"permissions": (), "tools": ()}
         if given:
@@ -346,7 +345,7 @@ class Nexus:
             TurnError: The request has a message while a turn of the session is open.
             BudgetError: What must be sent exceeds the budget.
         """
-        from nexus_core.session.drivers import run
+        from nexus_core.runner import run
 
         return run(self._assembling(request, must_fit=must_fit, announce=announce))
 
@@ -354,7 +353,7 @@ class Nexus:
         self, request: Request, *, must_fit: bool = True, announce: bool = True
     ) -> AssembledContext:
         """Assemble one call as `assemble` does, with blocking I/O in another thread."""
-        from nexus_core.session.drivers import run_async
+        from nexus_core.runner import run_async
 
         return await run_async(self._assembling(request, must_fit=must_fit, announce=announce))
 
@@ -369,24 +368,24 @@ class Nexus:
             UsageError: There is no such step.
             TurnError: No call was assembled at that step, as in an imported session.
         """
-        from nexus_core.session.drivers import run
-        from nexus_core.session.opening import replaying
+        from nexus_core.runner import run
+        from nexus_core.session.engine import replaying
 
         return run(replaying(self._place_of(self.host), step))
 
     def _assembling(self, request: Request, *, must_fit: bool, announce: bool) -> Work[AssembledContext]:
-        from nexus_core.session.opening import assembling
+        from nexus_core.session.engine import assembling
 
         return assembling(self._place_of(self.host), request, must_fit=must_fit, announce=announce)
 
     def _pipeline(self, label: str, *, any_directory: bool, **said: Unpack[Saying]) -> Pipeline:
-        from nexus_core.session.opening import open_pipeline
+        from nexus_core.session.engine import open_pipeline
 
         return open_pipeline(self._place_of(self.host), label, any_directory=any_directory, **said)
 
     def _place_of(self, host: Host) -> SessionRuntime:
         """Return the state that the sessions of this Nexus share."""
-        from nexus_core.session.opening import open_place
+        from nexus_core.session.engine import open_place
 
         if self._place is None:
             own, load, ledger = self._summarize, self._load_for, lambda: self.ledger

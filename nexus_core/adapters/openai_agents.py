@@ -20,11 +20,11 @@ from nexus_core.dialects.registry import get_dialect
 from nexus_core.errors import ConflictError, MessageError, SessionExistsError, TurnError
 from nexus_core.history.fit import FitResult, fit_messages, require_fit_options
 from nexus_core.nexus import Nexus
-from nexus_core.session.arguments import read_label
-from nexus_core.session.steps.numbering import CONTINUES, SILENT
-from nexus_core.session.steps.state import State
-from nexus_core.session.steps.walking import walk_back
-from nexus_core.session.thread.appending import ATTEMPTS, build_contention_error, ensure_not_archived
+from nexus_core.thread.append import ATTEMPTS, build_contention_error, ensure_not_archived
+from nexus_core.thread.arguments import read_label
+from nexus_core.thread.lookup import walk_back
+from nexus_core.thread.state import State
+from nexus_core.thread.totals import CONTINUES, SILENT
 from nexus_core.tokens.counters import open_counter
 from nexus_core.types.assembled import CacheReport
 from nexus_core.types.ledger import NewStep

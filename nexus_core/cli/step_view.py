@@ -8,21 +8,20 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.cli.output import compute_hit_rate, format_rate, format_time
-from nexus_core.compaction.evidence.rendering import short_step
-from nexus_core.compaction.redaction import redact_message
+from nexus_core.compaction.prompts import redact_message
+from nexus_core.compaction.quotes import short_step
 from nexus_core.dialects.neutral import message_to_json
-from nexus_core.session.steps.numbering import SILENT
-from nexus_core.session.steps.turns import usage_of
 from nexus_core.text.console import format_count
 from nexus_core.text.secrets import redact
+from nexus_core.thread.totals import SILENT
+from nexus_core.thread.turns import usage_of
 from nexus_core.types.messages import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from nexus_core.session.steps.recorded import CallKey, RecordedCall
-    from nexus_core.session.steps.turns import Turn
     from nexus_core.text.console import Console
+    from nexus_core.thread.turns import CallKey, RecordedCall, Turn
     from nexus_core.types.ledger import Step
     from nexus_core.types.messages import Message, Part, Usage
 

@@ -11,12 +11,11 @@ from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.compaction.evidence.calls import command_of, exit_of, touched_paths
-from nexus_core.compaction.evidence.shapes import UNSPACED, find_errors
+from nexus_core.compaction.facts import UNSPACED, command_of, exit_of, find_errors, touched_paths
 from nexus_core.compaction.prompts import describe_media
-from nexus_core.compaction.summary import is_summary
 from nexus_core.history.groups import is_session_start, is_user_input
 from nexus_core.history.shorten import shorten_text
+from nexus_core.thread.summary_message import is_summary
 from nexus_core.tokens.estimator import estimate
 from nexus_core.types.compaction import Summarizer
 from nexus_core.types.messages import ToolCall, ToolResult

@@ -7,16 +7,16 @@ from warnings import warn
 
 from nexus_core.deprecation import renamed_argument, renamed_attribute
 from nexus_core.errors import OtherDirectoryWarning
-from nexus_core.session.drivers import run_async
+from nexus_core.runner import run_async
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Coroutine, Sequence
     from typing import Unpack
 
-    from nexus_core.session.asking.occasion import EventFields
-    from nexus_core.session.pipeline import Pipeline
-    from nexus_core.session.steps.recorded import RecordedCall, RecordedStep
+    from nexus_core.request.input import EventFields
+    from nexus_core.session.engine import Pipeline
+    from nexus_core.thread.turns import RecordedCall, RecordedStep
     from nexus_core.types.assembled import AssembledContext, CacheReport
     from nexus_core.types.compaction import CompactionReport, RevertedCompaction
     from nexus_core.types.ledger import Step
@@ -91,7 +91,7 @@ class AsyncSession:
         system_prompt: str | None = None,
     ) -> AsyncSession:
         """Open a worker (a subagent): a session with one task, whose final reply becomes the result of a tool call."""
-        from nexus_core.session.spawning import Orders
+        from nexus_core.session.workers import Orders
 
         orders = Orders(task, cwd, call, skills, name, model, tools, system_prompt)
         return AsyncSession(await run_async(self._pipeline.spawn(orders)))

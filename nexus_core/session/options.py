@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from nexus_core.dialects.fields import describe_json_value
 from nexus_core.errors import MessageError, UnknownNameError, UsageError
-from nexus_core.session.arguments import read_list, read_text, read_texts
-from nexus_core.types.request import AGENT_MODES, DEFAULT_MODE, DEFAULT_ROLE
+from nexus_core.request.input import EVENT, EventFields
+from nexus_core.thread.arguments import read_list, read_text, read_texts
+from nexus_core.types.request import AGENT_MODES, DEFAULT_MODE, DEFAULT_ROLE, Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Unpack
 
     from nexus_core.dialects.registry import DialectRegistry
+    from nexus_core.request.input import Said
     from nexus_core.types.request import AgentMode
 
 KEPT = ("model", "role", "renderer", "permissions", "system_prompt", "task", "skills", "mode")
@@ -125,7 +128,7 @@ def build_request_fields(dialects: DialectRegistry, /, **given: Unpack[Saying]) 
     fields.pop("model", None)
     if not chosen.tools:
         return fields
-    from nexus_core.assembly.tools import read_tools
+    from nexus_core.request.tools import read_tools
 
     return fields | {"tools": read_tools(chosen.tools, "", dialects)}
 
@@ -161,7 +164,7 @@ def _tools(given: object, name: str) -> tuple[object, ...]:
 
 
 def _ensure_readable(tools: tuple[object, ...], dialects: DialectRegistry) -> None:
-    from nexus_core.assembly.tools import read_tools
+    from nexus_core.request.tools import read_tools
 
     try:
         read_tools(tools, "", dialects)
@@ -190,3 +193,74 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
     "skills": read_skills,
     "mode": _mode,
 }
+
+_PLACE = ("cwd", "home", "defaults", "ancestor_depth", "plugin_tables", "mode", "is_call", "lenient")
+"""What a Nexus knows by itself, or is asked for in another way."""
+
+
+class RequestFields(Circumstances, EventFields, total=False):
+    """The arguments by which a request is asked for."""
+
+    session: str | None
+    message: object
+
+
+def with_fields(request: Request, dialects: DialectRegistry, /, **given: Unpack[RequestFields]) -> Request:
+    """A request with what the caller says; a message and tools in the shape of any API.
+
+    Raises:
+        UnknownNameError: There is no such field.
+        MessageError: The message is none, or one of the tools.
+        UsageError: Something is told in a shape that means nothing.
+    """
+    known = [field.name for field in fields(Request) if field.name not in _PLACE]
+    for name in given:
+        if name not in known:
+            raise UnknownNameError("field of a request", name, known)
+    values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    event: dict[str, Any] = {name: values.pop(name) for name in EVENT if name in values}
+    message, session = values.pop("message", None), read_text(values.pop("session", ""), "session")
+    read = {name: value for name, value in options(dialects, **values)._asdict().items() if value is not None}
+    if read.get("skills") == ALL:
+        del read["skills"]
+        if session:
+            hint = f'nexus.session({session!r}, skills="{ALL}") takes it back to all'
+            raise UsageError("a session remembers which skills it is told about", hint=hint)
+    if "tools" in read:
+        from nexus_core.request.tools import read_tools
+
+        read["tools"] = read_tools(read["tools"], "", dialects)
+    if message is not None or event:
+        from nexus_core.request.input import read_event, read_input
+
+        said = read_input(message, event, dialects) if message is not None else None
+        message = None if said is None else said.message
+        event = read_event(event) if said is None else dict(said.event)
+    lists: dict[str, Any] = {name: tuple(event.pop(name, [])) for name in ("platform_actions", "attachments")}
+    return replace(request, **read, **event, **lists, session=session, message=message)
+
+
+def options_of(request: Request, dialects: DialectRegistry) -> Options:
+    """What a request says about the session."""
+    return options(
+        dialects,
+        model=request.model or None,
+        tools=request.tools,
+        role=request.role or None,
+        renderer=request.renderer or None,
+        permissions=request.permissions,
+        system_prompt=request.system_prompt or None,
+        task=request.task or None,
+        skills=request.skills,
+        mode=request.mode or None,
+    )
+
+
+def event_of(request: Request, dialects: DialectRegistry) -> Said | None:
+    """What a request says that is to be answered; None where it says nothing."""
+    if request.message is None:
+        return None
+    from nexus_core.request.input import read_input
+
+    told = {name: getattr(request, name) for name in EVENT if getattr(request, name)}
+    return read_input(request.message, told, dialects)

@@ -7,16 +7,16 @@ from warnings import warn
 
 from nexus_core.deprecation import renamed_argument, renamed_attribute
 from nexus_core.errors import OtherDirectoryWarning
-from nexus_core.session.drivers import run
+from nexus_core.runner import run
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
     from typing import Unpack
 
-    from nexus_core.session.asking.occasion import EventFields
-    from nexus_core.session.pipeline import Pipeline
-    from nexus_core.session.steps.recorded import RecordedCall, RecordedStep
+    from nexus_core.request.input import EventFields
+    from nexus_core.session.engine import Pipeline
+    from nexus_core.thread.turns import RecordedCall, RecordedStep
     from nexus_core.types.assembled import AssembledContext, CacheReport
     from nexus_core.types.compaction import CompactionReport, RevertedCompaction
     from nexus_core.types.ledger import Step
@@ -162,7 +162,7 @@ class Session:
             TurnError: That tool call is not pending.
             SessionExistsError: Another session has that name.
         """
-        from nexus_core.session.spawning import Orders
+        from nexus_core.session.workers import Orders
 
         return Session(run(self._pipeline.spawn(Orders(task, cwd, call, skills, name, model, tools, system_prompt))))
 

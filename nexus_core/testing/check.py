@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nexus_core.dialects.registry import get_default_registry
 from nexus_core.errors import MessageError, NexusError, PluginError
 from nexus_core.files.places import defaults_directory
-from nexus_core.history.sums import RunningSums
-from nexus_core.history.truncation import ask_truncation
+from nexus_core.history.groups import RunningSums
+from nexus_core.history.select import ask_truncation
 from nexus_core.host.bundled import BUNDLED
 from nexus_core.host.calls import describe_exception
 from nexus_core.host.discovery import PluginPolicy, build_given_candidates

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from nexus_core import Section, Source, Tool
-from nexus_core.assembly.cache_report import CallFacts, compare_epochs, report_cache
-from nexus_core.assembly.cut import Cut
-from nexus_core.assembly.epoch import Epoch
-from nexus_core.assembly.sent import Key
+from nexus_core.history.items import Cut, Key
+from nexus_core.request.cache_report import CallFacts, compare_epochs, report_cache
+from nexus_core.request.prefix import Epoch
 from nexus_core.types.assembled import CacheMiss
 
 BEFORE = CallFacts("m", "e1", None, None, 5000, 0, 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nexus_core.assembly.calibration import REMEMBERED, calibration_of, learn
+from nexus_core.thread.state import REMEMBERED, calibration_of, learn
 from nexus_core.types.budget import TokenBudget, TokenCalibration
 
 

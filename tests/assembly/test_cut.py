@@ -8,12 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_core.assembly.cut import Cut, Span, read_cut
-from nexus_core.assembly.cutting import apply_cut, fit
-from nexus_core.assembly.fitting import LOW_WATER, Fitting
-from nexus_core.assembly.hiding import hide_media
-from nexus_core.assembly.sent import Key, Sent
 from nexus_core.errors import PluginError
+from nexus_core.history.items import Cut, Key, Sent, Span, read_cut
+from nexus_core.history.select import LOW_WATER, Fitting, apply_cut, fit, hide_media
 from nexus_core.types.budget import GroupChoice, GroupSizes, TruncationStrategy
 from nexus_core.types.messages import Message
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_core.assembly.difference import Difference, RequestPiece, Side, compare, compare_pieces
-from nexus_core.assembly.sides import sendable_of, side_of
+from nexus_core.request.diff import Difference, RequestPiece, Side, compare, compare_pieces, sendable_of, side_of
 from nexus_core.types.budget import Decision
 from nexus_core.types.messages import Message, Text, Tool, ToolCall, ToolResult
 from nexus_core.types.prompt import Placement, Source

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from nexus_core.assembly.cut import Cut, read_cut
-from nexus_core.assembly.cutting import apply_cut, fit
-from nexus_core.assembly.fitting import LOW_WATER
-from nexus_core.assembly.hiding import hide_media, hide_oldest
-from nexus_core.assembly.sent import Key, Sent
 from nexus_core.dialects.requests import count_message_bytes
+from nexus_core.history.items import Cut, Key, Sent, read_cut
+from nexus_core.history.select import LOW_WATER, apply_cut, fit, hide_media, hide_oldest
 from nexus_core.types.messages import Image, Message, Text, ToolCall, ToolResult
 from tests.assembly.test_cut import fitting
 

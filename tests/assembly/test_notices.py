@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nexus_core import Section, Source
-from nexus_core.assembly.notices import LONGEST_LINE, MOST_LINES, notice_of
+from nexus_core.request.prefix import LONGEST_LINE, MOST_LINES, notice_of
 
 
 def section(

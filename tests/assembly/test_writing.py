@@ -15,10 +15,9 @@ from google.genai import types
 from openai.resources.chat.completions import Completions
 from openai.resources.responses.responses import Responses
 
-from nexus_core.assembly.options import CONTENT, KNOWN
-from nexus_core.assembly.writing import CallWriter, writer_for
 from nexus_core.dialects.registry import BUILT_IN_DIALECTS, get_dialect
 from nexus_core.errors import BudgetError, UnknownNameError
+from nexus_core.request.write import CONTENT, KNOWN, CallWriter, writer_for
 from nexus_core.types.assembled import AssembledContext
 from nexus_core.types.budget import TokenBudget
 from nexus_core.types.messages import Conversation, Message, Reasoning, Text, Tool, ToolCall, ToolResult

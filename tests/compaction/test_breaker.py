@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nexus_core.compaction.breaker import Gain, why_to_stop
+from nexus_core.compaction.trigger import Gain, why_to_stop
 
 GOOD, SMALL, WORSE = Gain(1000, 400), Gain(1000, 950), Gain(1000, 1100)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus_core.compaction.composing import (
+from nexus_core.compaction.compose import (
     Composed,
     Evidence,
     Shares,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_core.compaction.extractive import extractive_summarizer, summarise
-from nexus_core.compaction.summary import create_summary_message
+from nexus_core.thread.summary_message import create_summary_message
 from nexus_core.tokens.estimator import estimate
 from nexus_core.types.compaction import SummaryRequest
 from nexus_core.types.messages import Image, Message, ToolCall, ToolResult

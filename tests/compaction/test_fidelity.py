@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nexus_core.compaction.fidelity import fidelity_to_json, measure_fidelity, stands_in
+from nexus_core.compaction.compose import fidelity_to_json, measure_fidelity, stands_in
 from nexus_core.types.compaction import Fact
 
 

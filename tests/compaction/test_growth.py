@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from nexus_core.compaction.composing import Shares, compose_summary
-from nexus_core.compaction.evidence.facts import extract_facts, merge_facts
-from nexus_core.compaction.evidence.shapes import find_code, find_dates, find_facts
+from nexus_core.compaction.compose import Shares, compose_summary
 from nexus_core.compaction.extractive import summarise
+from nexus_core.compaction.facts import extract_facts, find_code, find_dates, find_facts, merge_facts
 from nexus_core.compaction.prompts import build_summarize_prompt
 from nexus_core.types.compaction import SummaryRequest, ThreadMessage
 from tests.compaction.threads import conversation, said, words

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus_core.compaction.pieces import MOST_PIECES, OVERHEAD, SAFETY, cut_pieces
 from nexus_core.compaction.prompts import write_transcript
+from nexus_core.compaction.summarize import MOST_PIECES, OVERHEAD, SAFETY, cut_pieces
 from nexus_core.types.messages import Message, ToolCall
 from tests.compaction.threads import conversation, words
 from tests.effort import examples

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_core import BudgetError, Nexus, PluginError, hookimpl
-from nexus_core.compaction.outline import outline_thread
-from nexus_core.compaction.planning import Selection, select_steps
+from nexus_core.compaction.plan import Selection, outline_thread, select_steps
 from nexus_core.host.discovery import PluginPolicy
 from nexus_core.host.manager import Host
 from nexus_core.plugin import CompactionPlan

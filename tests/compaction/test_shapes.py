@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nexus_core.compaction.evidence.shapes import (
+from nexus_core.compaction.facts import (
     MOST,
     as_identifier,
     as_path,

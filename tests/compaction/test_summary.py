@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_core import Nexus, Session
-from nexus_core.compaction.summary import create_summary_message, is_summary, summary_in_session, trust_of
 from nexus_core.dialects.registry import get_dialect
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
+from nexus_core.thread.summary_message import create_summary_message, is_summary, summary_in_session, trust_of
 from nexus_core.types.messages import Message, ToolResult
 from nexus_core.types.prompt import TRUST_LEVELS, TrustLevel, lowest_trust
 from tests.effort import examples

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_core.compaction.evidence.words import Words, quote_words, read_words, user_words, words_to_json
-from nexus_core.compaction.summary import create_summary_message
+from nexus_core.compaction.quotes import Words, quote_words, read_words, user_words, words_to_json
+from nexus_core.thread.summary_message import create_summary_message
 from nexus_core.types.compaction import ThreadMessage
 from nexus_core.types.messages import Image, Message
 from tests.compaction.threads import answered, called, said, words

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from nexus_core import Nexus, PluginError, fit, hookimpl
-from nexus_core.history.growing_history import GrowingHistory
-from nexus_core.history.sums import RunningSums
-from nexus_core.history.truncation import ask_truncation, shrink_budget
+from nexus_core.history.groups import GrowingHistory, RunningSums
+from nexus_core.history.select import ask_truncation, shrink_budget
 from nexus_core.plugin import TruncationStrategy
 from nexus_core.types.messages import Message
 from tests.history.counters import Characters

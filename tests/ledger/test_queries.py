@@ -39,8 +39,8 @@ from nexus_core.ledger.queries import (
     find_sessions_to_search,
 )
 from nexus_core.ledger.store import QueryableStore
-from nexus_core.session.steps.spending import added
-from nexus_core.session.steps.turns import usage_of
+from nexus_core.thread.totals import added
+from nexus_core.thread.turns import usage_of
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Message, Text, ToolCall, ToolResult
 from nexus_plugins.ledger import _rows

@@ -25,8 +25,8 @@ from nexus_core import (
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.plugin import HookCall, Problem, Step
-from nexus_core.session.drivers import Work
-from nexus_core.session.pipeline import Pipeline
+from nexus_core.runner import Work
+from nexus_core.session.engine import Pipeline
 from nexus_core.session.session import Session
 from tests.session.conftest import Clock, OpenNexus
 from tests.session.support import TOOLS, calls, kinds_of, says, steps_of

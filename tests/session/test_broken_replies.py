@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nexus_core.errors import MessageError
-from nexus_core.session.recording.new_steps import GIVEN_UP
+from nexus_core.session.record import GIVEN_UP
 from tests.session.conftest import OpenSession
 from tests.session.support import calls, says
 

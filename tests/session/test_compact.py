@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from nexus_core.compaction import redaction
-from nexus_core.compaction.summary import PREVIOUS
+from nexus_core.compaction import prompts
 from nexus_core.dialects.neutral import encode_value
 from nexus_core.errors import BudgetError, TurnError, UsageError
 from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.testing import write_files
 from nexus_core.text.secrets import RedactedText, redact
+from nexus_core.thread.summary_message import PREVIOUS
 from nexus_core.types.assembled import AgentResult
 from nexus_core.types.compaction import CompactionReport
 from nexus_core.types.messages import Message
@@ -406,7 +406,7 @@ def test_each_message_is_looked_through_for_secrets_once(
         seen.append(text)
         return redact(text)
 
-    monkeypatch.setattr(redaction, "redact", watch)
+    monkeypatch.setattr(prompts, "redact", watch)
     session = long_session(open_nexus(plugins=[Words()], summarize=Fake()), 6)
 
     session.compact()

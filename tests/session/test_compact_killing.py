@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from nexus_core import Nexus
-from nexus_core.compaction.summary import PREVIOUS
+from nexus_core.thread.summary_message import PREVIOUS
 from tests.conftest import ROOT
 from tests.effort import rounds
 from tests.ledger.backends import figure

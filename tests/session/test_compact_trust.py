@@ -9,9 +9,9 @@ from contextlib import suppress
 import pytest
 
 from nexus_core import Nexus
+from nexus_core.compaction.coverage import covered_steps
 from nexus_core.errors import TurnError, UsageError
 from nexus_core.ledger.in_memory import MemoryLedger
-from nexus_core.session.compacting.covering import covered_steps
 from nexus_core.session.session import Session
 from nexus_core.types.ledger import NewStep, Step
 from nexus_core.types.messages import Message, ToolCall, ToolResult

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from nexus_core import AgentResult, Nexus, hookimpl
-from nexus_core.assembly.sent import Sent
+from nexus_core.history.items import Sent
 from nexus_core.ledger.codec import StoredStep
 from nexus_core.plugin import TextCounter
-from nexus_core.session.steps.tail import STEPS_BETWEEN_TRIMS
 from nexus_core.testing import write_files
+from nexus_core.thread.cache import STEPS_BETWEEN_TRIMS
 from nexus_core.types.messages import Message
 from nexus_core.types.prompt import Placement
 from tests.session.conftest import OpenNexus

@@ -17,7 +17,7 @@ from nexus_core.errors import (
     UsageError,
 )
 from nexus_core.ledger.ledger import StoreLedger
-from nexus_core.session.recording.new_steps import GIVEN_UP
+from nexus_core.session.record import GIVEN_UP
 from nexus_core.types.assembled import AgentResult
 from nexus_core.types.messages import Image, Message, Reply, Text, ToolCall, ToolResult, Usage
 from tests.session.conftest import EVERYWHERE, Clock, OpenSession

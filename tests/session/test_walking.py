@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from nexus_core.errors import TurnError, UsageError
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.ledger.ledger import StoreLedger
-from nexus_core.session.steps.naming import end_of_turn
-from nexus_core.session.steps.numbering import turns_until, turns_with
-from nexus_core.session.steps.tail import Tail
-from nexus_core.session.steps.walking import is_in_thread, walk_back
+from nexus_core.thread.cache import Tail
+from nexus_core.thread.lookup import end_of_turn, is_in_thread, walk_back
+from nexus_core.thread.totals import turns_until, turns_with
 from nexus_core.types.ledger import NewStep, Step
 from tests.ledger.test_verify import tamper
 from tests.session.conftest import OpenSession

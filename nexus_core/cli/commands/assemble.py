@@ -219,8 +219,8 @@ def preview_session(nexus: Nexus, request: Request) -> AssembledContext:
         nexus: Whose session it would be.
         request: The session, what it is like, and what is said.
     """
-    from nexus_core.session.asking.occasion import EVENT
-    from nexus_core.session.asking.requesting import options_of
+    from nexus_core.request.input import EVENT
+    from nexus_core.session.options import options_of
 
     told = {name: value for name in EVENT if (value := getattr(request, name))}
     return nexus.session(request.session, **options_of(request, nexus.dialects)._asdict()).preview(

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from nexus_core.assembly.difference import Difference, Side, compare
-from nexus_core.assembly.sides import side_of
 from nexus_core.cli.commands.diff_operand import (
     DiffOperand,
     find_call_pair,
@@ -33,6 +31,7 @@ from nexus_core.cli.session_lookup import (
     use_session_directory,
 )
 from nexus_core.errors import NexusError, UsageError
+from nexus_core.request.diff import Difference, Side, compare, side_of
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import shorten, visible_line
 from nexus_core.types.prompt import format_source
@@ -41,10 +40,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
     from contextlib import AbstractContextManager
 
-    from nexus_core.assembly.difference import Change, RequestPiece
-    from nexus_core.assembly.sides import Sendable
     from nexus_core.cli.context import CliContext
     from nexus_core.nexus import Nexus
+    from nexus_core.request.diff import Change, RequestPiece, Sendable
 
 app = typer.Typer()
 

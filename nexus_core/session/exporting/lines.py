@@ -17,9 +17,9 @@ from base64 import b64encode
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from nexus_core.assembly.epoch import read_epoch
 from nexus_core.dialects.neutral import message_to_json
 from nexus_core.errors import LedgerError
+from nexus_core.request.prefix import read_epoch
 from nexus_core.session.importing.sources import source_pieces
 from nexus_core.session.importing.transcripts import about_import
 from nexus_core.text.safety import visible_json

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.history.repair.rules import apply_repair_rules
-from nexus_core.session.steps.projecting import project
-from nexus_core.session.steps.weighing import Weightless
+from nexus_core.thread.projection import project
+from nexus_core.thread.sizes import Weightless
 from nexus_core.types.messages import Conversation
 
 if TYPE_CHECKING:

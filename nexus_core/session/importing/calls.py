@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core.history.groups import UnansweredCalls
-from nexus_core.session.steps.recorded import CallKey
-from nexus_core.session.steps.turns import client_calls
+from nexus_core.thread.turns import CallKey, client_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from nexus_core.session.steps.recorded import RecordedCall
+    from nexus_core.thread.turns import RecordedCall
     from nexus_core.types.messages import Message, ToolResult
 
 UNASKED = ""

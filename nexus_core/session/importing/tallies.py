@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.session.steps.numbering import continues, is_counted, tokens_until, turns_until
-from nexus_core.session.steps.tail import Tail
+from nexus_core.thread.cache import Tail
+from nexus_core.thread.totals import continues, is_counted, tokens_until, turns_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

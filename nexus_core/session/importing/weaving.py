@@ -19,9 +19,17 @@ from nexus_core.session.importing.runs import entries_of, find_runs
 from nexus_core.session.importing.tallies import MESSAGES, Tally, messages_of
 from nexus_core.session.importing.times import read_moment
 from nexus_core.session.importing.weights import ESTIMATE
-from nexus_core.session.steps.numbering import CONTINUES, TOKENS, continues, is_counted, opens_turn
-from nexus_core.session.steps.spending import added, subtract_usage, written
-from nexus_core.session.steps.turns import read_usage
+from nexus_core.thread.totals import (
+    CONTINUES,
+    TOKENS,
+    added,
+    continues,
+    is_counted,
+    opens_turn,
+    subtract_usage,
+    written,
+)
+from nexus_core.thread.turns import read_usage
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Usage
 
@@ -30,7 +38,7 @@ if TYPE_CHECKING:
 
     from nexus_core.session.importing.paths import Key
     from nexus_core.session.importing.runs import ImportRun, Placed
-    from nexus_core.session.steps.recorded import RecordedCall
+    from nexus_core.thread.turns import RecordedCall
     from nexus_core.transcripts.base import TranscriptEntry
     from nexus_core.types.ledger import Step, StepKind
     from nexus_core.types.messages import Message

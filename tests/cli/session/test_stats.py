@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from nexus_core import Nexus
-from nexus_core.session.caching import cache_along
-from nexus_core.session.steps.epochs import Epochs
-from nexus_core.session.steps.walking import walk_back
+from nexus_core.request.cache_report import cache_along
+from nexus_core.request.prefix import Epochs
 from nexus_core.testing import write_files
+from nexus_core.thread.lookup import walk_back
 from nexus_core.tokens.counters import get_model
 from nexus_core.types.messages import Message, Role
 from tests.cli.session.conftest import Talk

@@ -8,15 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from nexus_core.compaction.summary import PREVIOUS as SUMMARY
 from nexus_core.dialects.rules import RULES_BY_API
 from nexus_core.history.repair.rules import apply_repair_rules
 from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.ledger.threads import skip_reverted
 from nexus_core.session.importing.transcripts import Given, Imported, import_transcript
-from nexus_core.session.steps.projecting import kept_steps, project, summary_messages
-from nexus_core.session.steps.tail import Tail
-from nexus_core.session.steps.weighing import Weightless
+from nexus_core.thread.cache import Tail
+from nexus_core.thread.projection import kept_steps, project, summary_messages
+from nexus_core.thread.sizes import Weightless
+from nexus_core.thread.summary_message import PREVIOUS as SUMMARY
 from nexus_core.transcripts.base import Transcript
 from nexus_core.transcripts.read import read_transcript
 from nexus_core.types.ledger import Step

@@ -22,16 +22,15 @@ from nexus_core.cli.session_lookup import (
     open_session_nexus,
 )
 from nexus_core.cli.step_view import format_step, print_step_lines, step_to_json
+from nexus_core.compaction.compact import find_latest, pin_step
+from nexus_core.compaction.coverage import covered_steps
 from nexus_core.ledger.threads import missing_step_error
-from nexus_core.session.compacting.covering import covered_steps
-from nexus_core.session.compacting.pinning import pin_step
-from nexus_core.session.compacting.undoing import find_latest
-from nexus_core.session.steps.naming import find_step
-from nexus_core.session.steps.state import State
-from nexus_core.session.steps.tail import Tail
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
 from nexus_core.text.secrets import redact_json
+from nexus_core.thread.cache import Tail
+from nexus_core.thread.lookup import find_step
+from nexus_core.thread.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,9 +15,9 @@ from nexus_core.cli.session_lookup import LedgerOption, SessionArgument, find_se
 from nexus_core.errors import SessionExistsError, UsageError
 from nexus_core.ledger.deletion import DeletableLedger, undeletable_ledger_error
 from nexus_core.ledger.json_text import normalize_label
-from nexus_core.session.steps.naming import end_of_turn
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
+from nexus_core.thread.lookup import end_of_turn
 from nexus_core.types.ledger import SessionRecord
 
 if TYPE_CHECKING:

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
-from nexus_core.assembly.epoch import read_epoch
 from nexus_core.cli.context import EXIT_CONFIGURATION
 from nexus_core.cli.output import compute_hit_rate
 from nexus_core.errors import LedgerError, LedgerUnreachableError
 from nexus_core.rendering import LABELLED_RENDERER
-from nexus_core.session.steps.numbering import tokens_until, turns_until
-from nexus_core.session.steps.spending import spent_until
-from nexus_core.session.steps.tail import Tail
+from nexus_core.request.prefix import read_epoch
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
+from nexus_core.thread.cache import Tail
+from nexus_core.thread.totals import spent_until, tokens_until, turns_until
 from nexus_core.tokens.estimator import SimpleTokenCounter
 from nexus_core.types.messages import Usage
 

@@ -9,11 +9,9 @@ from nexus_core.cli.input import get_input_name, parse_input_json, parse_json_li
 from nexus_core.dialects.fields import ErrorPath, describe_json_value
 from nexus_core.dialects.registry import read_messages
 from nexus_core.errors import FileError, MessageError, NexusError, did_you_mean
-from nexus_core.session.asking.inputs import read_input
-from nexus_core.session.asking.occasion import EVENT
-from nexus_core.session.recording.replies import is_told, read_reply
-from nexus_core.session.recording.results import read_results
-from nexus_core.session.steps.turns import read_usage
+from nexus_core.request.input import EVENT, read_input
+from nexus_core.session.record import is_told, read_reply, read_results
+from nexus_core.thread.turns import read_usage
 from nexus_core.types.assembled import AgentResult
 from nexus_core.types.messages import Message, Reply
 

@@ -11,7 +11,7 @@ from nexus_core.cli.commands.session.overview import collect_damage, report_dama
 from nexus_core.cli.options import JsonOption
 from nexus_core.cli.output import format_time, get_line_width
 from nexus_core.cli.session_lookup import LedgerOption, build_session_option, find_session, open_ledger_nexus
-from nexus_core.compaction.evidence.rendering import short_step
+from nexus_core.compaction.quotes import short_step
 from nexus_core.ledger.queries import find_sessions_to_search
 from nexus_core.ledger.search import find_quote, search_session
 

@@ -24,14 +24,13 @@ from nexus_core.ledger.outline import outline_step
 from nexus_core.ledger.queries import count_sessions, count_steps
 from nexus_core.ledger.threads import is_import_revert
 from nexus_core.ledger.url import without_secret
-from nexus_core.session.caching import cache_along
-from nexus_core.session.steps.epochs import Epochs
-from nexus_core.session.steps.numbering import opens_turn
-from nexus_core.session.steps.spending import added
-from nexus_core.session.steps.turns import read_usage
-from nexus_core.session.steps.walking import find_reverted, walk_back
+from nexus_core.request.cache_report import cache_along
+from nexus_core.request.prefix import Epochs
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
+from nexus_core.thread.lookup import find_reverted, walk_back
+from nexus_core.thread.totals import added, opens_turn
+from nexus_core.thread.turns import read_usage
 from nexus_core.tokens.counters import get_model
 from nexus_core.types.messages import Usage
 

@@ -17,11 +17,11 @@ from nexus_core.errors import LedgerError
 from nexus_core.ledger.queries import find_tip_branches
 from nexus_core.ledger.threads import missing_step_error, skip_reverted
 from nexus_core.ledger.url import without_secret
-from nexus_core.session.steps.numbering import SILENT, continues, is_session_start_step, opens_turn
-from nexus_core.session.steps.walking import AT_ONCE, walk_back
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import shorten, visible_line
 from nexus_core.text.secrets import redact_beginning
+from nexus_core.thread.lookup import AT_ONCE, walk_back
+from nexus_core.thread.totals import SILENT, continues, is_session_start_step, opens_turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,0 +1,139 @@
+"""What the sessions of a Nexus have in common: plugins, ledger, surroundings, and what was read or counted before."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from nexus_core.dialects.registry import get_default_registry
+from nexus_core.request.prefix import Epochs, PrefixSizer
+from nexus_core.thread.sizes import Scales
+from nexus_core.tokens.counters import find_model_finding, get_model, open_counter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from nexus_core.host.manager import Host
+    from nexus_core.request.static_cache import Surroundings
+    from nexus_core.thread.cache import Tail
+    from nexus_core.tokens.counters import CachingCounter
+    from nexus_core.types.budget import Model, TruncationStrategy
+    from nexus_core.types.compaction import SummarizeFunction
+    from nexus_core.types.ledger import Ledger
+    from nexus_core.types.plugins import Finding
+    from nexus_core.types.settings import Settings
+
+RESULT_TOKENS = 8000
+"""A longer result of a tool is sent in part, unless `truncation.tool_result_tokens` says otherwise."""
+REMEMBERED = 8
+"""So many threads are remembered, those used last."""
+
+
+def now_ms() -> int:
+    """The time, in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+class SessionRuntime:
+    """Where sessions live.
+
+    Args:
+        cwd: The directory the agent works in.
+        home: The user's own Nexus directory.
+        host: The plugins; `dialects` are the shapes that they know, and those that are built in.
+        ledger: Opens the ledger, or gives the one that is open.
+        surroundings: Finds out what stands around a conversation.
+        summarize: The caller's own summarizer.
+    """
+
+    def __init__(
+        self,
+        *,
+        cwd: Path,
+        home: Path,
+        host: Host,
+        ledger: Callable[[], Ledger],
+        surroundings: Surroundings,
+        summarize: SummarizeFunction | None = None,
+    ) -> None:
+        self.cwd = cwd
+        self.home = home
+        self.surroundings = surroundings
+        self.summarize = summarize
+        self.epochs = Epochs(ledger)
+        self.host = host
+        self.dialects = get_default_registry(host)
+        self._open_ledger = ledger
+        self._models: dict[str, tuple[Settings, Model, Finding | None]] = {}
+        self._scales: dict[str, Scales] = {}
+        self._asked: dict[str, tuple[Settings, Scales]] = {}
+        self._prefix_sizes: dict[str, PrefixSizer] = {}
+        self._tails: dict[str, Tail] = {}
+
+    def now(self) -> int:
+        """The time, in milliseconds since 1970."""
+        return now_ms()
+
+    @property
+    def ledger(self) -> Ledger:
+        """Where conversations are kept."""
+        return self._open_ledger()
+
+    def tail(self, label: str) -> Tail:
+        """What is known of a session's thread."""
+        from nexus_core.thread.cache import Tail
+
+        tail = self._tails.pop(label, None) or Tail(self.ledger)
+        self._tails[label] = tail
+        for oldest in list(self._tails)[:-REMEMBERED]:
+            self._tails.pop(oldest, None)
+        return tail
+
+    def forget(self, labels: Iterable[str]) -> None:
+        """Drop what is remembered of sessions that were deleted."""
+        for label in labels:
+            self._tails.pop(label, None)
+
+    def truncation(self, settings: Settings) -> TruncationStrategy:
+        """What chooses among messages when not all fit."""
+        return self.host.truncations().get(str(settings.get("truncation.strategy", "oldest_first")))
+
+    def scales(self, model: str, settings: Settings) -> Scales:
+        """Who weighs for a model; the same for all models with one counter, and for all sessions."""
+        asked = self._asked.get(model)
+        if asked is None or asked[0] is not settings:
+            counter = open_counter(model, host=self.host, settings=settings)
+            known = self._scales.get(counter.name)
+            if known is None or known.counter is not counter:
+                self._scales[counter.name] = known = Scales(counter)
+            self._asked[model] = asked = settings, known
+        return asked[1]
+
+    def prefix_sizes(self, counter: CachingCounter) -> PrefixSizer:
+        """Return the sizes of system prompts and tools by a counter, shared by all sessions."""
+        known = self._prefix_sizes.get(counter.name)
+        if known is None or known.counter is not counter:
+            self._prefix_sizes[counter.name] = known = PrefixSizer(counter)
+        return known
+
+    def model(self, name: str, settings: Settings) -> Model:
+        """What is known of a model."""
+        return self._look_up(name, settings)[1]
+
+    def unknown_model(self, name: str, settings: Settings) -> Finding | None:
+        """What to know about a model that nobody knows."""
+        return self._look_up(name, settings)[2]
+
+    def _look_up(self, name: str, settings: Settings) -> tuple[Settings, Model, Finding | None]:
+        known = self._models.get(name)
+        if known is None or known[0] is not settings:
+            model = get_model(name, host=self.host, settings=settings)
+            self._models[name] = known = settings, model, find_model_finding(name, host=self.host, settings=settings)
+        return known
+
+
+def number(settings: Settings, name: str, default: int) -> int:
+    """A setting that is a number."""
+    value = settings.get(name, default)
+    return value if isinstance(value, int) else default

@@ -1,0 +1,132 @@
+"""What fits into a call of a model, as the settings and the provider's own counts tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nexus_core.dialects.requests import count_option_bytes
+from nexus_core.history.budget import (
+    MAX_RESPONSE_RESERVE_TOKENS,
+    MAX_TOOL_RESERVE_TOKENS,
+    RESPONSE_RESERVE_DIVISOR,
+    TOOL_RESERVE_DIVISOR,
+)
+from nexus_core.history.select import Fitting
+from nexus_core.request.runtime import number
+from nexus_core.thread.state import calibration_of, pins_of, window_of
+from nexus_core.types.budget import TokenBudget
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nexus_core.history.items import Sent
+    from nexus_core.request.prefix import Epoch
+    from nexus_core.request.runtime import SessionRuntime
+    from nexus_core.thread.cache import Tail
+    from nexus_core.thread.state import State
+    from nexus_core.types.ledger import Step
+    from nexus_core.types.messages import JSON
+    from nexus_core.types.plugins import Finding
+    from nexus_core.types.settings import Settings
+
+MARGIN = 10
+"""A tenth is added to what the current message takes, where tokens are only estimated."""
+
+
+class Window:
+    """A model's window.
+
+    Args:
+        place: Who knows models and counters.
+        settings: What the user and the project set.
+        model: Whom to ask.
+        state: Where the session stands: how providers have counted in it, and which windows they named.
+        tail: Its thread, which remembers what its steps weigh; None for a conversation that is not kept.
+    """
+
+    def __init__(self, place: SessionRuntime, settings: Settings, model: str, state: State, tail: Tail | None) -> None:
+        self.model = place.model(model, settings)
+        shared = place.scales(model, settings)
+        self.scales = shared if tail is None else tail.scales(shared)
+        self.prefix_sizes = place.prefix_sizes(shared.counter)
+        self.truncation = place.truncation(settings)
+        calibration, limit = calibration_of(state.ratios, model), window_of(state.windows, model, self.model.window)
+        largest = place.dialects.request_limit(self.model)
+        size = window_of(state.request_bytes, model, largest)
+        findings = (
+            place.unknown_model(model, settings),
+            _smaller(model, limit, self.model.window),
+            _refused(model, size, largest),
+        )
+        self.findings: tuple[Finding, ...] = tuple(finding for finding in findings if finding is not None)
+        self.allowance = TokenBudget(
+            limit=limit,
+            reserve_response=min(
+                number(settings, "budget.reserve_response", MAX_RESPONSE_RESERVE_TOKENS),
+                limit // RESPONSE_RESERVE_DIVISOR,
+            ),
+            reserve_tools=min(
+                number(settings, "budget.reserve_tools", MAX_TOOL_RESERVE_TOKENS), limit // TOOL_RESERVE_DIVISOR
+            ),
+            calibration=calibration,
+            byte_limit=size,
+        )
+        options = settings.get("provider.options")
+        self.options: JSON = options if isinstance(options, dict) else {}
+        self.most = int(self.allowance.available / (calibration.high if calibration else 1))
+
+    def fitting(self, turn: str, tip: Step | None, epoch: Epoch | None = None) -> Fitting:
+        """What there is room for beside an epoch."""
+        fixed = 0 if epoch is None else sum(self.prefix_sizes.count_tokens(epoch).values())
+        measured = 0 if epoch is None else sum(self.measure_fixed(epoch).values())
+        return Fitting(
+            room=self.most - fixed,
+            bytes=self.allowance.byte_limit - measured,
+            limit=self.allowance.available,
+            byte_limit=self.allowance.byte_limit,
+            hide=self.scales.hide,
+            truncation=self.truncation,
+            turn=turn,
+            compaction=tip.compaction if tip is not None else None,
+            known=self.scales.grouped,
+            pinned=pins_of(tip),
+        )
+
+    def measure_fixed(self, epoch: Epoch) -> dict[str, int]:
+        """How many bytes a request has besides messages."""
+        return self.prefix_sizes.count_bytes(epoch) | {"options": count_option_bytes(self.options)}
+
+    def weigh_event(self, sent: Sent) -> Sent:
+        """Return a message that was not sent before with its tokens, a margin among them, and its bytes."""
+        tokens = self.scales.weigh(sent.message)
+        return self._with_margin(sent._replace(tokens=tokens, size=self.scales.measure(sent.message)))
+
+    def with_margin(self, sent: Iterable[Sent], turn: str) -> list[Sent]:
+        """Messages, what the open turn is about with a margin."""
+        return [self._with_margin(each) if each.is_input and each.turn == turn else each for each in sent]
+
+    def _with_margin(self, sent: Sent) -> Sent:
+        if self.scales.counter.exact:
+            return sent
+        margin = -(-sent.tokens // MARGIN)
+        return sent._replace(tokens=sent.tokens + margin, margin=margin)
+
+
+def _smaller(model: str, limit: int, thought: int) -> Finding | None:
+    """What to know about a model that reads less than we thought."""
+    if limit == thought:
+        return None
+    from nexus_core.types.plugins import Finding
+
+    what = f"the provider of {model!r} said that it reads {limit:,} tokens, not {thought:,}"
+    return Finding("smaller-window", f"{what}; models.{model}.window sets what counts")
+
+
+def _refused(model: str, size: int, thought: int) -> Finding | None:
+    """What to know about a model whose server takes no requests as large as we thought."""
+    if size == thought:
+        return None
+    from nexus_core.types.plugins import Finding
+
+    what = f"a request of {size + 1:,} bytes to {model!r} was refused as too large"
+    return Finding("smaller-request", f"{what}; models.{model}.request_bytes sets what counts")

@@ -1,0 +1,580 @@
+"""Tells plugins that watch what has happened; without any, nobody waits."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from nexus_core.errors import BudgetError, ConflictError, PendingToolCallsError, TurnError, UnknownNameError, UsageError
+from nexus_core.rendering import find_agent_role
+from nexus_core.request.build import assemble, name_large_pieces
+from nexus_core.request.input import inherit_user_profile, read_input, with_event
+from nexus_core.request.renderer import write_current
+from nexus_core.runner import wait
+from nexus_core.session.options import Options, event_of, options, options_of
+from nexus_core.session.record import (
+    agent_step,
+    endless,
+    input_step,
+    interrupted_step,
+    read_agent_result,
+    read_reply,
+    read_results,
+    reply_step,
+    result_step,
+)
+from nexus_core.session.session_thread import SessionThread, ThreadReader
+from nexus_core.session.workers import report_of, reported_step
+from nexus_core.thread.append import ATTEMPTS, RecordedBefore, append, build_contention_error, ensure_not_archived
+from nexus_core.thread.arguments import read_flag, read_label, read_text
+from nexus_core.thread.lookup import read_step
+from nexus_core.thread.state import learn
+from nexus_core.thread.totals import SILENT
+from nexus_core.thread.turns import read_usage
+from nexus_core.types.assembled import AgentResult
+from nexus_core.types.ledger import NewStep
+from nexus_core.types.messages import Usage
+from nexus_core.types.request import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+    from typing import Unpack
+
+    from nexus_core.compaction.compact import Relief
+    from nexus_core.host.manager import Host
+    from nexus_core.request.build import Plan
+    from nexus_core.request.input import Said
+    from nexus_core.request.runtime import SessionRuntime
+    from nexus_core.runner import Work
+    from nexus_core.session.options import Saying
+    from nexus_core.session.workers import Orders
+    from nexus_core.thread.append import Decide
+    from nexus_core.thread.state import State
+    from nexus_core.thread.turns import RecordedCall, RecordedStep, Turn
+    from nexus_core.types.assembled import AssembledContext, CacheReport
+    from nexus_core.types.budget import TokenBudget
+    from nexus_core.types.compaction import CompactionReport, RevertedCompaction, SummarizeFunction
+    from nexus_core.types.layers import LoadedLayers
+    from nexus_core.types.ledger import Ledger, Step
+    from nexus_core.types.messages import Message
+    from nexus_core.types.plugins import Finding
+    from nexus_core.types.request import AgentMode
+
+
+def announce_call(host: Host, context: AssembledContext) -> Work[None]:
+    """Tell them of a call that is about to be sent."""
+    if host.listens("nexus_call_assembled"):
+        yield from wait(host.assembled, context)
+
+
+def announce_step(host: Host, step: Step, session: str, usage: Usage | None, cache: CacheReport) -> Work[None]:
+    """Tell them of a step that is in the ledger; no transaction is open meanwhile.
+
+    Args:
+        host: The plugins.
+        step: The step.
+        session: The name of the session.
+        usage: What the call cost that it answers.
+        cache: What became of the provider's cache in that.
+    """
+    if host.listens("nexus_step_recorded"):
+        yield from wait(host.recorded, step, session, usage, cache)
+
+
+class LastCall:
+    """The newest step when something was last put together to be sent, and what that took.
+
+    Args:
+        thread: The session.
+    """
+
+    def __init__(self, thread: SessionThread) -> None:
+        self._thread = thread
+        self._tip: str | None = None
+        self._taken: TokenBudget | None = None
+
+    def remember(self, tip: str, taken: TokenBudget) -> None:
+        """Something is about to be sent."""
+        self._tip, self._taken = tip, taken
+
+    def forget(self) -> None:
+        """It was answered."""
+        self._tip = None
+
+    def taken(self, state: State) -> TokenBudget | None:
+        """What was taken by what was sent from where a session stands; None where nobody can know."""
+        if self._tip is not None and self.is_unmoved(state):
+            return self._taken
+        return None if state.tip is None else self._thread.sent_at(state.tip)
+
+    def sent_from(self, state: State) -> str | None:
+        """The step from which it was sent, where that is not the newest any more."""
+        return None if state.tip is None or self._tip == state.tip.id else self._tip
+
+    def is_unmoved(self, state: State) -> bool:
+        """Whether nothing was said since; a summary may have been made, or something pinned."""
+        tip = None if state.tip is None else state.tip.id
+        if self._tip is None or self._tip == tip:
+            return True
+        since = [] if tip is None else self._thread.tail.since(self._tip, tip)[1:]
+        return tip is not None and all(step.kind in SILENT and "popped" not in step.data for step in since)
+
+    def ensure_unmoved(self, state: State) -> None:
+        """A reply to something older than what is recorded is no reply to that.
+
+        Raises:
+            ConflictError: Something was said since.
+        """
+        if not self.is_unmoved(state):
+            raise ConflictError(
+                f"somebody else has gone on with session {self._thread.label!r} since this call was made",
+                hint="this reply is not recorded: call next() to go on from where the session is, or fork it",
+                command="this reply is not recorded: `nexus session record LABEL` says where the session stands now",
+            )
+
+
+class Deciding:
+    """Decides about what is given, wherever the session stands then.
+
+    Args:
+        thread: The session.
+        last: What was last sent.
+    """
+
+    def __init__(self, thread: SessionThread, last: LastCall) -> None:
+        self._thread = thread
+        self._last = last
+
+    def about(self, given: object, *, interrupted: bool | None) -> Decide:
+        """Read what is to be recorded, and say how it is decided about.
+
+        Raises:
+            MessageError: It is in no shape that is known, or a stream whose end is missing.
+        """
+        if isinstance(given, AgentResult):
+            result = read_agent_result(given)
+            return lambda state: self._agent(state, result)
+        dialects = self._thread.place.dialects
+        brought = read_results(given, dialects)
+        if brought is not None:
+            return lambda state: result_step(state.turn, brought)
+        reply = read_reply(given, dialects)
+        if reply.stop == "broken" and interrupted is None:
+            raise endless()
+
+        def decide(state: State) -> NewStep | RecordedBefore:
+            decided = reply_step(state.turn, reply, interrupted=bool(interrupted))
+            if isinstance(decided, RecordedBefore):
+                return decided
+            self._last.ensure_unmoved(state)
+            return self._measured(decided, state)
+
+        return decide
+
+    def _measured(self, step: NewStep, state: State) -> NewStep:
+        """A reply with what was sent to get it and to whom, and what its provider's count of that teaches."""
+        if state.tip is None or state.turn is None:
+            return step
+        taken, sent_from = self._last.taken(state), self._last.sent_from(state)
+        data: dict[str, Any] = dict(step.data)
+        data["model"] = data["model"] or state.turn.sealed("model") or ""  # not every API says who has answered
+        if sent_from is not None:
+            data["asked"] = sent_from
+        if taken is not None:
+            data["sent"] = sent = taken.total
+            usage = read_usage(step.data.get("usage"))
+            if usage is not None:
+                data["calibration"] = learn(state.ratios, str(state.turn.sealed("model")), sent, usage.input_tokens)
+        return replace(step, data=data)
+
+    def _agent(self, state: State, given: AgentResult) -> NewStep | RecordedBefore:
+        newest = self._thread.newest(state) if given.id else ()
+        decided = agent_step(state.turn, given, self._thread.place.dialects, newest)
+        if isinstance(decided, NewStep) and decided.kind == "turn":
+            ensure_not_archived(state)
+        return decided
+
+
+def assemble_for(thread: ThreadReader, said: Said | None, *, must_fit: bool) -> Work[AssembledContext]:
+    """What a session that has to be there would send; without a message also where no turn is open.
+
+    Args:
+        thread: The session.
+        said: What is said; None for nothing.
+        must_fit: Whether it is an error if it does not fit.
+    """
+    state = yield from wait(thread.read)
+    if thread.label and state.record is None:
+        known = yield from wait(thread.labels)
+        raise UnknownNameError("session", thread.label, known)
+    return (yield from try_out(thread, state, said, must_fit=must_fit))
+
+
+def try_out(thread: ThreadReader, state: State, said: Said | None, *, must_fit: bool = True) -> Work[AssembledContext]:
+    """What a session would send from where it stands; arguments as above."""
+    if said is not None:
+        ensure_not_archived(state)
+        if state.open_turn is not None:
+            raise already_open(thread.label, state.open_turn)
+    plan = yield from wait(thread.plan, state, said)
+    findings = plan.call.findings
+    if said is None and state.turn is not None:
+        from nexus_core.request.build import find_unsendable
+
+        findings = (*findings, *find_unsendable(state.turn, plan.call.sent))
+    if plan.due is not None:
+        from nexus_core.compaction.trigger import due_finding
+
+        findings = (*findings, due_finding(plan.due))
+    try:
+        return (yield from wait(assemble, plan.call._replace(must_fit=must_fit, findings=findings)))
+    except BudgetError as error:
+        raise name_large_pieces(error, plan.call.placements()) from None
+
+
+def already_open(label: str, turn: Turn) -> TurnError:
+    """Why nothing can be said now."""
+    from shlex import quote
+
+    waiting = f", and waits for {', '.join(map(str, turn.pending))}" if turn.pending else ""
+    name = quote(label)
+    going_on = "record these results, then next() goes on with it" if turn.pending else "next() goes on with it"
+    return TurnError(
+        f"a turn is open in session {label!r} already{waiting}",
+        hint=f"{going_on}, interrupt=True gives it up; if another program works on it, fork the session",
+        command=f"`nexus assemble --session {name}`, without a message, prints what it sends now; "
+        f"`nexus session record {name} --discard-open-turn` gives it up; "
+        f"`nexus session fork {name} NEW` leaves it alone",
+    )
+
+
+class Pipeline:
+    """The verbs of one session, as generators.
+
+    Args:
+        thread: Its steps.
+    """
+
+    def __init__(self, thread: SessionThread) -> None:
+        self.label = thread.label
+        self._thread = thread
+        self._last = LastCall(thread)
+        self._deciding = Deciding(thread, self._last)
+        self._unrelieved = ""  # the turn in which nobody could summarise
+
+    def describe(self) -> str:
+        """Which session it is, in a few words; nothing is looked up."""
+        return self._thread.describe()
+
+    # ---- verbs ----------------------------------------------------------------------------------------------
+
+    def ask(self, message: object, *, interrupt: bool, event: Mapping[str, Any]) -> Work[AssembledContext]:
+        """Open a turn and give what is to be sent."""
+        said = read_input(message, event, self._thread.place.dialects)
+        interrupt = read_flag(interrupt, "interrupt")
+
+        def decide(state: State) -> NewStep:
+            ensure_not_archived(state)
+            if state.open_turn is None:
+                standing, now = self._thread.standing(state), self._thread.place.now()
+                told = inherit_user_profile(said, state.kept)
+                # What nobody could send must not open a turn: a renderer may refuse some of it, such as a time zone.
+                write_current(standing.renderer, with_event(standing.request, told.message, told.event), (), now)
+                return input_step(told, self._thread.model(state, standing.settings), now)
+            if interrupt:
+                return interrupted_step(state.open_turn)
+            raise already_open(self.label, state.open_turn)
+
+        while True:
+            step = yield from append(self._thread, decide)
+            if isinstance(step, RecordedBefore) or step is None or step.kind == "input":
+                return (yield from self.next())
+            yield from self._told(step)
+            # A turn was given up; now there is room for another.
+
+    def next(self) -> Work[AssembledContext]:
+        """What is to be sent now; the same as before, if nothing was recorded since."""
+        reliefs: list[Relief] = []
+        for _ in range(ATTEMPTS):
+            state = yield from wait(self._thread.read)
+            turn = _open(state)
+            if turn.pending:
+                raise PendingToolCallsError(map(str, turn.pending))
+            plan = yield from wait(self._thread.plan, state)
+            is_too_long = plan.due is not None and (plan.overflows or self._unrelieved != plan.call.turn)
+            if is_too_long and all(relief.has_moved for relief in reliefs):
+                reliefs.append((yield from self._relieve(state, plan)))
+                if reliefs[-1].has_moved:
+                    continue
+            if plan.seal is None:
+                return (yield from self._send(plan, turn.steps[-1].id, reliefs))
+            with suppress(ConflictError):  # somebody else may have sealed the turn meanwhile; then theirs counts
+                yield from wait(self._thread.seal, plan.seal, state)
+        raise build_contention_error(self.label)
+
+    def preview(self, message: object, event: Mapping[str, Any]) -> Work[AssembledContext]:
+        """What `ask` would give, or `next` without a message; nothing is written."""
+        if message is None and event:
+            raise UsageError(f"{next(iter(event))} goes with a message", hint="preview(message, …), as for ask()")
+        said = None if message is None else read_input(message, event, self._thread.place.dialects)
+        state = yield from wait(self._thread.read)
+        if said is None:
+            _open(state)
+        return (yield from try_out(self._thread, state, said))
+
+    def replay(self, step: str | RecordedStep | Step) -> Work[AssembledContext]:
+        """What was sent before a reply."""
+        call = yield from wait(self._thread.replay, read_step(step))
+        return (yield from wait(assemble, call))
+
+    def cache(self, step: str | RecordedStep | Step) -> Work[CacheReport]:
+        """What became of the provider's cache in the call that a reply answers."""
+        return (yield from wait(self._thread.cache, read_step(step)))
+
+    def reload(self) -> Work[None]:
+        """Have the next call begin with everything as it is then."""
+        yield from wait(self._thread.reload)
+
+    def record(self, given: object, *, interrupted: bool | None) -> Work[RecordedStep]:
+        """Keep a reply, results, or a whole turn."""
+        interrupted = None if interrupted is None else read_flag(interrupted, "interrupted")
+        decide = yield from wait(self._deciding.about, given, interrupted=interrupted)
+        step = yield from append(self._thread, decide)
+        assert step is not None  # noqa: S101 - there is always something to record
+        if isinstance(step, RecordedBefore):
+            return (yield from wait(self._recorded, step.step, duplicate=True))
+        if step.kind == "reply":
+            self._last.forget()
+        recorded = yield from self._told(step)
+        if step.closes:
+            yield from self._report_if_awaited()
+        return recorded
+
+    def spawn(self, orders: Orders) -> Work[Pipeline]:
+        """Make a worker; one that is done already reports once more."""
+        thread = yield from wait(self._thread.spawn, orders)
+        worker = Pipeline(thread)
+        yield from worker._report_if_awaited()
+        return worker
+
+    def report(self) -> Work[RecordedStep | None]:
+        """Record a worker's answer as the result of the call that it was made for; None where there is none."""
+        state = yield from wait(self._thread.read)
+        report = report_of(state)
+        if report is None:
+            return None
+        parent = Pipeline(SessionThread(self._thread.place, report.parent, Options()))
+        step = yield from append(parent._thread, lambda state: reported_step(state.turn, report))
+        assert step is not None  # noqa: S101 - there is something to record
+        if isinstance(step, RecordedBefore):
+            return (yield from wait(parent._recorded, step.step, duplicate=True))
+        return (yield from parent._told(step))
+
+    def _report_if_awaited(self) -> Work[None]:
+        with suppress(TurnError):  # nobody waits any more: what the worker did is kept all the same
+            yield from self.report()
+
+    def interrupt(self) -> Work[RecordedStep | None]:
+        """End the turn that is open, if there is one."""
+        step = yield from append(
+            self._thread, lambda state: None if state.open_turn is None else interrupted_step(state.open_turn)
+        )
+        if step is None or isinstance(step, RecordedBefore):
+            return None
+        recorded = yield from self._told(step)
+        yield from self._report_if_awaited()
+        return recorded
+
+    def pending(self) -> Work[tuple[RecordedCall, ...]]:
+        """The calls that wait for their result."""
+        state = yield from wait(self._thread.read)
+        return () if state.turn is None else state.turn.pending
+
+    def find_move(self) -> Work[Finding | None]:
+        """Find out whether the session was last used in another directory, if its caller does not expect that."""
+        return (yield from wait(self._thread.find_move))
+
+    def is_open(self) -> Work[bool]:
+        """Whether a turn is open."""
+        state = yield from wait(self._thread.read)
+        return state.open_turn is not None
+
+    def messages(self, *, as_said: bool = False) -> Work[tuple[Message, ...]]:
+        """What was said, as it is sent or in its own words: the latest summary and what it keeps, or all."""
+        state = yield from wait(self._thread.read)
+        return () if state.tip is None else (yield from wait(self._thread.messages, state.tip, as_said=as_said))
+
+    def usage(self) -> Work[Usage]:
+        """What the thread has cost, from its first turn on."""
+        state = yield from wait(self._thread.read)
+        return Usage() if state.tip is None else (yield from wait(self._thread.spent, state.tip))
+
+    def fork(self, label: str, at: str | RecordedStep | Step | None) -> Work[Pipeline]:
+        """Make a session that begins where a closed turn of this one ended, by default the last."""
+        turn = None if at is None else read_step(at, "at")
+        thread = yield from wait(self._thread.fork, read_label(label), turn)
+        return Pipeline(thread)
+
+    # ---- making it shorter ----------------------------------------------------------------------------------
+
+    def compact(self, focus: str, *, dry_run: bool) -> Work[CompactionReport | None]:
+        """Summarise earlier turns because somebody asks for it; None where there is nothing to summarise."""
+        from nexus_core.compaction.compact import compact
+
+        return (yield from compact(self._thread, read_text(focus, "focus"), dry_run=read_flag(dry_run, "dry_run")))
+
+    def recover(self, error: BaseException) -> Work[AssembledContext]:
+        """What to send after a provider refused a call as too long."""
+        from nexus_core.compaction.recovery import noted, recover
+
+        if not isinstance(error, BaseException):
+            raise UsageError("recover() takes what the provider's SDK raised", hint="except … as error: recover(error)")
+        yield from recover(self._thread, self._last.taken, error)
+        try:
+            return (yield from self.next())
+        except BudgetError as why:
+            raise noted(error, why.what) from why
+
+    def undo(self) -> Work[RevertedCompaction]:
+        """Take the latest compaction back that counts."""
+        from nexus_core.compaction.compact import undo
+
+        return (yield from undo(self._thread))
+
+    def expand(self, compaction: str | RecordedStep | Step) -> Work[tuple[Step, ...]]:
+        """The steps that a compaction stands for."""
+        from nexus_core.compaction.coverage import covered_steps
+
+        return (yield from wait(covered_steps, self._thread.place.ledger, read_step(compaction, "a compaction")))
+
+    def pin(self, step: str | RecordedStep | Step, *, remove: bool = False) -> Work[bool]:
+        """Have a step stay as it is, or no longer; whether that changed anything."""
+        from nexus_core.compaction.compact import pin
+
+        return (yield from pin(self._thread, read_step(step), remove=remove))
+
+    # ---- sending --------------------------------------------------------------------------------------------
+
+    def _relieve(self, state: State, plan: Plan) -> Work[Relief]:
+        """Make the session shorter where the next call asks for it; at most once in a turn where nobody can."""
+        from nexus_core.compaction.compact import relieve
+
+        relief = yield from relieve(self._thread, state, plan)
+        if relief.has_failed:
+            self._unrelieved = plan.call.turn
+        return relief
+
+    def _send(self, plan: Plan, tip: str, reliefs: Sequence[Relief]) -> Work[AssembledContext]:
+        findings = tuple(relief.finding for relief in reliefs if relief.finding is not None)
+        try:
+            context = yield from wait(assemble, plan.call._replace(findings=(*plan.call.findings, *findings)))
+        except BudgetError as error:
+            told = next((relief.floor for relief in reliefs if relief.floor is not None), error)
+            raise name_large_pieces(told, plan.call.placements()) from None
+        self._last.remember(tip, context.token_budget)
+        self._thread.left = self._thread.lost_prompt = ""  # its caller is told now
+        yield from announce_call(self._thread.place.host, context)
+        return context
+
+    # ---- telling --------------------------------------------------------------------------------------------
+
+    def _told(self, step: Step) -> Work[RecordedStep]:
+        """A step that has just been added, as its caller sees it; whoever watches is told of it."""
+        recorded = yield from wait(self._recorded, step)
+        yield from announce_step(self._thread.place.host, step, self.label, recorded.usage, recorded.cache)
+        return recorded
+
+    def _recorded(self, step: Step, *, duplicate: bool = False) -> RecordedStep:
+        recorded = self._thread.turn(step).recorded(step, duplicate=duplicate)
+        return replace(recorded, cache=self._thread.cache_of(step)) if step.kind == "reply" else recorded
+
+
+def _open(state: State) -> Turn:
+    if state.open_turn is None:
+        raise TurnError("no turn is open", hint="ask(…) opens one")
+    return state.open_turn
+
+
+def open_place(
+    host: Host,
+    load: Callable[[Path, AgentMode], tuple[Request, LoadedLayers]],
+    *,
+    cwd: Path,
+    home: Path,
+    ledger: Callable[[], Ledger],
+    summarize: SummarizeFunction | None,
+) -> SessionRuntime:
+    """What the sessions of a Nexus have in common.
+
+    Args:
+        host: The plugins.
+        load: Loads what lies in a directory, whatever is known of it.
+        cwd: The directory the agent works in.
+        home: The user's own Nexus directory.
+        ledger: Opens the ledger, or gives the one that is open.
+        summarize: The caller's own summarizer.
+    """
+    from nexus_core.request.runtime import SessionRuntime
+    from nexus_core.request.static_cache import FreshLoads, Surroundings
+
+    surroundings = Surroundings(host, FreshLoads(load))
+    return SessionRuntime(cwd=cwd, home=home, host=host, ledger=ledger, surroundings=surroundings, summarize=summarize)
+
+
+def open_pipeline(
+    place: SessionRuntime, label: str, *, any_directory: bool = False, **said: Unpack[Saying]
+) -> Pipeline:
+    """The verbs of a session.
+
+    Args:
+        place: Where sessions live.
+        label: Its name.
+        any_directory: Whether it may have been used in another directory before.
+        said: What the caller says about it.
+
+    Raises:
+        UsageError: Something is of another kind than it must be, or nobody offers the role.
+        MessageError: One of the tools is none.
+    """
+    told = options(place.dialects, **said)
+    if told.role:
+        find_agent_role(place.host, told.role)
+    thread = SessionThread(place, read_label(label), told)
+    thread.any_directory = read_flag(any_directory, "any_directory")
+    return Pipeline(thread)
+
+
+def replaying(place: SessionRuntime, step: str | RecordedStep | Step) -> Work[AssembledContext]:
+    """What was sent before a reply, of any session."""
+    return Pipeline(SessionThread(place, "", options(place.dialects))).replay(step)
+
+
+def assembling(place: SessionRuntime, request: object, *, must_fit: bool, announce: bool) -> Work[AssembledContext]:
+    """What a request is answered with.
+
+    Args:
+        place: Where sessions live.
+        request: The request.
+        must_fit: Whether it is an error if it does not fit; whoever takes it as it is only looks.
+        announce: Whether plugins are told of it, because it is meant to be sent.
+
+    Raises:
+        UsageError: It is none, or about another directory.
+    """
+    if not isinstance(request, Request):
+        raise UsageError("expected a Request", hint="nexus.assemble(nexus.request(message=…))")
+    if request.cwd != place.cwd:
+        raise UsageError(f"this Nexus is about {place.cwd}, not {request.cwd}", hint=f"Nexus({str(request.cwd)!r})")
+    thread = ThreadReader(place, request.session, options_of(request, place.dialects))
+    return _announced(
+        place, assemble_for(thread, event_of(request, place.dialects), must_fit=must_fit), announce and must_fit
+    )
+
+
+def _announced(place: SessionRuntime, work: Work[AssembledContext], announce: bool) -> Work[AssembledContext]:
+    context = yield from work
+    if announce:
+        yield from announce_call(place.host, context)
+    return context

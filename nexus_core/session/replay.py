@@ -1,0 +1,184 @@
+"""What was sent before a reply, put together again from steps and blobs alone."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from nexus_core.errors import LedgerError, TurnError, UsageError
+from nexus_core.history.select import apply_cut
+from nexus_core.ledger.threads import deleted_step_error
+from nexus_core.rendering import LABELLED_RENDERER, find_epoch_renderer
+from nexus_core.request.build import Ingredients, make_call
+from nexus_core.request.input import with_event
+from nexus_core.request.placements import read_mentions
+from nexus_core.request.prefix import OLD_MODE, Epochs
+from nexus_core.request.tools import CALLER, Offered
+from nexus_core.request.window import Window
+from nexus_core.session.options import mode_in
+from nexus_core.thread.lookup import find_step as find_named
+from nexus_core.thread.lookup import steps_of_turn
+from nexus_core.thread.projection import Bounds, left_out, read_cut_thread, read_thread, told_in_words
+from nexus_core.thread.state import State
+from nexus_core.thread.totals import SILENT, get_parent_turn
+from nexus_core.thread.turns import Turn
+from nexus_core.types.request import Request
+
+if TYPE_CHECKING:
+    from nexus_core.history.items import Sent
+    from nexus_core.request.build import Call
+    from nexus_core.request.prefix import Epoch
+    from nexus_core.request.runtime import SessionRuntime
+    from nexus_core.thread.cache import Tail
+    from nexus_core.types.ledger import Ledger, Step
+    from nexus_core.types.messages import Tool
+    from nexus_core.types.prompt import Placement
+    from nexus_core.types.settings import Settings
+
+_ANSWERS = ("reply", "interrupted")
+_SENT_FROM = ("sealed", "result", "reply", *SILENT)
+
+
+def find_step(ledger: Ledger, name: str) -> Step:
+    """The step of that name, or of which that is the beginning or the end.
+
+    Raises:
+        UsageError: There is none, or several.
+        LedgerError: Its content was deleted.
+    """
+    step = find_named(ledger, name)
+    if step is None:
+        hint = "`nexus session show LABEL` names the steps of a session"
+        raise UsageError(f"there is no step {name!r}", hint=hint)
+    if getattr(step, "is_erased", False):
+        raise deleted_step_error(step.id)
+    return step
+
+
+def sent_before(ledger: Ledger, name: str) -> Step:
+    """The newest step when a call was made: the one before a reply; for any other step of a turn, that step.
+
+    A turn is named by its first step, with which nothing was sent yet: its last reply is meant, or its newest step
+    where there is none.
+
+    Raises:
+        UsageError: There is no such step.
+        TurnError: It was made elsewhere, or nothing was sent yet.
+    """
+    step = find_step(ledger, name)
+    if step.kind == "input":
+        steps = steps_of_turn(ledger, step)
+        step = next((each for each in reversed(steps) if each.kind == "reply"), steps[-1])
+    asked = step.data.get("asked") or step.parent  # a summary may have been made while the model was thinking
+    tip = ledger.step(str(asked)) if step.kind in _ANSWERS and asked else step
+    if tip is None or tip.turn != step.turn or tip.kind not in _SENT_FROM:
+        raise _unsent(f"nothing was sent by Nexus for step {name}")
+    return tip
+
+
+def tools_offered(ledger: Ledger, name: str) -> tuple[Tool, ...]:
+    """The tools that a model was offered when it gave a reply.
+
+    Args:
+        ledger: Where it is kept.
+        name: The step of the reply: that of a call is `call.key.step`.
+
+    Raises:
+        UsageError: There is no such step.
+        TurnError: Nothing was sent by Nexus before it.
+        LedgerError: What was sent is not there any more.
+    """
+    epoch = State(None, sent_before(ledger, name), None).epoch
+    if not epoch:
+        raise _unsent(f"nothing was sent by Nexus for step {name}")
+    return Epochs(lambda: ledger).read(epoch).tools
+
+
+def replay(place: SessionRuntime, tail: Tail, tip: Step, settings: Settings, label: str) -> Call:
+    """What was sent when a step was the newest.
+
+    Args:
+        place: Where the session lives.
+        tail: Its thread.
+        tip: The step.
+        settings: What counts, knows models and has options, where nothing of that was kept then.
+        label: The session, where it was not kept in which one it was.
+
+    Raises:
+        LedgerError: Something that was sent is not there any more.
+        TurnError: Nothing was sent.
+    """
+    turn = Turn(tail.turn(tip.id))
+    state = State(None, tip, turn)
+    if not state.epoch or not turn.is_sealed:
+        raise _unsent(f"nothing was sent by Nexus in turn {tip.turn}")
+    epoch = place.epochs.read(state.epoch)
+    settings = place.epochs.setup(state.setup) if state.setup else settings
+    model = str(turn.sealed("model") or "")
+    window = Window(place, settings, model, state, tail)
+    sent = window.with_margin(_sent(tail, state, window), tip.turn)
+    permissions, before = epoch.basis.get("permissions"), turn.steps[0].parent
+    made_of = Ingredients(
+        request=_request(place, state, epoch, model, str(turn.sealed("session") or label)),
+        epoch=epoch,
+        renderer=find_epoch_renderer(
+            place.host,
+            str(epoch.basis.get("renderer") or LABELLED_RENDERER.name),
+            str(epoch.basis.get("renderer_plugin") or ""),
+        ),
+        sent=sent,
+        turn=tip.turn,
+        parent_turn=get_parent_turn(tail, before),
+        permissions=tuple(map(str, permissions)) if isinstance(permissions, list) else (),
+        mentions=read_mentions(turn.sealed("told")),
+        dropped=tuple(left_out(tail, state.cut, tip, window.scales.name)),
+        hidden=tuple(told_in_words(tail, sent)),
+        static=partial(_static, place, window, epoch),
+    )
+    return make_call(place, settings, window, made_of)._replace(must_fit=False)
+
+
+def _unsent(what: str) -> TurnError:
+    return TurnError(
+        what,
+        hint="it was made elsewhere, or nobody called next(); replies to what ask() and next() returned have it",
+        command="it was made elsewhere; `nexus session show LABEL` shows what was said, "
+        "`nexus assemble --session LABEL` what would be sent now",
+    )
+
+
+def _sent(tail: Tail, state: State, window: Window) -> list[Sent]:
+    tip, cut = state.tip, state.cut
+    assert tip is not None  # noqa: S101 - something was sent
+    if cut is None or cut.compaction != tip.compaction:
+        return read_thread(tail, tip, window.scales, Bounds())
+    fitting = window.fitting(tip.turn, tip)
+    kept = apply_cut(read_cut_thread(tail, tip, window.scales, cut, tip.turn), cut, fitting)
+    if kept is None:
+        raise LedgerError(
+            f"step {tip.id} leaves out what is not there", hint="`nexus ledger verify` says what is wrong"
+        )
+    return kept
+
+
+def _request(place: SessionRuntime, state: State, epoch: Epoch, model: str, label: str) -> Request:
+    basis, turn = epoch.basis, state.turn
+    skills = basis.get("skills")
+    request = Request(
+        cwd=place.cwd,
+        home=place.home,
+        mode=mode_in(basis, OLD_MODE),
+        role=str(basis.get("role") or "unified"),
+        task=str(basis.get("task") or ""),
+        skills=tuple(map(str, skills)) if isinstance(skills, list) else None,
+        model=model,
+        session=label,
+        tools=epoch.given or (),
+    )
+    event = turn.steps[0].data.get("event") if turn else None
+    return with_event(request, turn.said if turn else None, event if isinstance(event, dict) else {})
+
+
+def _static(place: SessionRuntime, window: Window, epoch: Epoch) -> tuple[Placement, ...]:
+    offered = tuple(Offered(tool, CALLER) for tool in epoch.tools)
+    return window.prefix_sizes.place(epoch.digest, place.epochs.view(epoch.view), offered)

@@ -1,0 +1,179 @@
+"""Workers: sessions of their own that do one task and answer a call of the session that made them."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nexus_core.errors import SessionExistsError, TurnError, UsageError
+from nexus_core.files.places import resolve_directory
+from nexus_core.ledger.json_text import MAX_LABEL_CHARACTERS
+from nexus_core.ledger.store import new_id
+from nexus_core.rendering import find_agent_role
+from nexus_core.session.options import ALL, options, read_skills
+from nexus_core.session.record import GIVEN_UP, Brought, result_step
+from nexus_core.thread.arguments import read_label, read_path, read_text
+from nexus_core.thread.totals import is_session_start_step
+from nexus_core.thread.turns import CallKey, RecordedCall
+from nexus_core.types.messages import Message, ToolResult
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from nexus_core.dialects.registry import DialectRegistry
+    from nexus_core.request.runtime import SessionRuntime
+    from nexus_core.session.options import Options
+    from nexus_core.thread.append import RecordedBefore
+    from nexus_core.thread.state import State
+    from nexus_core.thread.turns import Turn
+    from nexus_core.types.ledger import NewStep, SessionRecord
+    from nexus_core.types.messages import JSON
+
+WORKER = "worker"
+"""The role of a worker."""
+_EXAMPLE = 'session.spawn("Find out why the build fails.")'
+
+
+class Orders(NamedTuple):
+    """What a worker is to do.
+
+    Attributes:
+        task: The task, in words.
+        cwd: Where it works; None for where its maker does.
+        call: The call that its answer is the result of; None where nobody waits for it.
+        skills: The skills it is told about; None or `ALL` for all.
+        label: The name of its session; None for one that follows from the call.
+        model: Whom it asks; None for whom its maker asks.
+        tools: What it may ask for; None for what its maker's caller offers.
+        system_prompt: The whole system prompt, in place of what is loaded, of the task and of the role; None for those.
+    """
+
+    task: str
+    cwd: str | os.PathLike[str] | None = None
+    call: RecordedCall | None = None
+    skills: Sequence[str] | None = None
+    label: str | None = None
+    model: str | None = None
+    tools: Sequence[object] | None = None
+    system_prompt: str | None = None
+
+
+class Report(NamedTuple):
+    """What a worker brings back: to which session, for which call, what it said, and whether it failed."""
+
+    parent: str
+    key: CallKey
+    text: str
+    is_error: bool
+
+
+def hire(place: SessionRuntime, label: str, state: State, orders: Orders, made: dict[str, Any]) -> SessionRecord:
+    """The session of a worker, made if it is not there.
+
+    Args:
+        place: Where sessions live.
+        label: The session that makes it.
+        state: Where that stands.
+        orders: What the worker is to do.
+        made: What it has from its maker: model, renderer, permissions.
+
+    Raises:
+        UnknownNameError: Nobody offers the role of a worker.
+        UsageError: There is no task, or the call is none.
+        TurnError: Nobody waits for the result of that call.
+        SessionExistsError: Another session has that name.
+    """
+    find_agent_role(place.host, WORKER)
+    task = read_text(orders.task, "a task", hint=_EXAMPLE)
+    if not task.strip():
+        raise UsageError("a worker needs a task", hint=_EXAMPLE)
+    key = _key_of(orders.call, state)
+    inherited = state.kept.get("inherits")
+    places = list(inherited) if isinstance(inherited, list) else [str(place.cwd)]
+    if orders.cwd is not None:
+        cwd = str(resolve_directory(Path(places[-1]) / read_path(orders.cwd, "cwd")))
+        places += [] if cwd == places[-1] else [cwd]
+    data = made | {
+        "cwd": places[-1],
+        "inherits": places,
+        "role": WORKER,
+        "task": task,
+        "parent": label,
+        "call": None if key is None else list(key),
+    }
+    skills = ALL if orders.skills is None else read_skills(orders.skills)
+    if skills != ALL:
+        data["skills"] = list(skills)
+    if orders.system_prompt:
+        data["system_prompt"] = read_text(orders.system_prompt, "system_prompt")
+    name = None if orders.label is None or orders.label == "" else read_label(orders.label)
+    return _create(place, name or _label(label, new_id() if key is None else f"{key.step}.{key.place}"), data)
+
+
+def worker_options(orders: Orders, tools: Sequence[object], dialects: DialectRegistry) -> Options:
+    """What is said about a worker's session beyond what is kept of it."""
+    return options(dialects, model=orders.model, tools=tools if orders.tools is None else orders.tools)
+
+
+def report_of(state: State) -> Report | None:
+    """What a worker has to say to whoever waits for it; None where nobody does, or it is still at work."""
+    parent, call, turn = state.kept.get("parent"), state.kept.get("call"), state.turn
+    if not isinstance(parent, str) or not isinstance(call, list) or turn is None or turn.is_open:
+        return None
+    last = turn.steps[-1]
+    if is_session_start_step(last):
+        return None
+    failed = last.kind == "interrupted" or bool(last.data.get("error")) or last.data.get("interrupted") is True
+    text = turn.recorded(last).text or str(last.data.get("error") or "") or (GIVEN_UP if failed else "")
+    return Report(parent, CallKey(str(call[0]), int(call[1])), text, failed)
+
+
+def reported_step(turn: Turn | None, report: Report) -> NewStep | RecordedBefore:
+    """The result of the call that a worker was made for.
+
+    Raises:
+        TurnError: The call does not wait any more, or has another result.
+    """
+    if turn is None or report.key not in turn.calls:
+        raise TurnError("the turn in which the worker was called has ended", hint="its answer comes too late")
+    call = turn.calls[report.key]
+    result = ToolResult(call.id, report.text, call.name, report.is_error)
+    return result_step(turn, (Brought(report.key, Message("tool", (result,))),))
+
+
+def _label(maker: str, name: str) -> str:
+    """What a worker is called that was given no name; of makers with a long one, a part and a digest."""
+    label = f"{maker}/{name}"
+    if len(label) <= MAX_LABEL_CHARACTERS:
+        return label
+    short = f"…{blake2b(maker.encode(), digest_size=16).hexdigest()}/{name}"
+    return maker[: MAX_LABEL_CHARACTERS - len(short)] + short
+
+
+def _key_of(call: object, state: State) -> CallKey | None:
+    if call is None:
+        return None
+    if not isinstance(call, RecordedCall):
+        raise UsageError(
+            "call must be one of session.pending_calls or step.tool_calls", hint="session.spawn(task, call=call)"
+        )
+    if state.turn is None or call.key not in state.turn.calls:
+        raise TurnError(f"{call} is not pending", hint="session.pending_calls lists the pending tool calls")
+    return call.key
+
+
+def _create(place: SessionRuntime, label: str, data: JSON) -> SessionRecord:
+    """A session, or the one there is, if it was made for the same call."""
+    try:
+        return place.ledger.create(label, data=data)
+    except SessionExistsError:
+        there = place.ledger.session(label)
+        if there is not None and data["call"] is not None and _made_for(there.data) == _made_for(data):
+            return there
+        raise
+
+
+def _made_for(data: JSON) -> tuple[object, object]:
+    return data.get("parent"), data.get("call")
