@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from nexus_core.ledger.deletion import DeletionReport
     from nexus_core.request.runtime import SessionRuntime
     from nexus_core.request.static_context import StaticContext
-    from nexus_core.runner import Work
+    from nexus_core.runner import Operation
     from nexus_core.session.async_session import AsyncSession
-    from nexus_core.session.engine import Pipeline
-    from nexus_core.session.options import RequestFields, Saying
+    from nexus_core.session.engine import Engine
+    from nexus_core.session.options import RequestFields, SessionArguments
     from nexus_core.session.session import Session
     from nexus_core.thread.turns import RecordedStep
     from nexus_core.types.assembled import AssembledContext
@@ -156,9 +156,9 @@ class Nexus:
         request = self._layers.request(self.cwd, mode)
         if not fields:
             return request
-        from nexus_core.session.options import with_fields
+        from nexus_core.session.options import fill_request
 
-        return with_fields(request, self.dialects, **fields)
+        return fill_request(request, self.dialects, **fields)
 
     def load(self, request: Request | None = None) -> LoadedLayers:
         """Load the layers of a request from disk: their settings and texts.
@@ -182,7 +182,7 @@ class Nexus:
             return self._layers.context_as(profile, self.cwd)
         return self._layers.context(self.request(mode=mode))
 
-    def system_prompt(self, **given: Unpack[Saying]) -> str:
+    def system_prompt(self, **given: Unpack[SessionArguments]) -> str:
         """Return the system prompt that a new session here sends, byte for byte; `nexus show` prints it.
 
         Args:
@@ -195,11 +195,11 @@ class Nexus:
         """
         return self.static_context(**given).system
 
-    def sections(self, **given: Unpack[Saying]) -> tuple[Section, ...]:
+    def sections(self, **given: Unpack[SessionArguments]) -> tuple[Section, ...]:
         """Return the sections of the system prompt in their order, each with its source. Arguments as above."""
         return self.static_context(**given).sections
 
-    def static_context(self, **given: Unpack[Saying]) -> StaticContext:
+    def static_context(self, **given: Unpack[SessionArguments]) -> StaticContext:
         """Return the static zone, loaded once: `system`, `sections`, `tools` and `loaded`. Arguments as above."""
         from nexus_core.request.static_cache import build_static_context
 
@@ -285,7 +285,7 @@ class Nexus:
         """
         from nexus_core.session.session import Session
 
-        said: Saying = {
+        said: SessionArguments = {
             "model": model,
             "tools": tools,
             "role": role,
@@ -322,7 +322,9 @@ class Nexus:
         return report
 
     @renamed_argument("label", "name")
-    def async_session(self, name: str, *, any_directory: bool = False, **said: Unpack[Saying]) -> AsyncSession:
+    def async_session(
+        self, name: str, *, any_directory: bool = False, **said: Unpack[SessionArguments]
+    ) -> AsyncSession:
         """Open the session called `name` for an asynchronous program. Arguments as for `session`."""
         from nexus_core.session.async_session import AsyncSession
 
@@ -369,27 +371,27 @@ class Nexus:
             TurnError: No call was assembled at that step, as in an imported session.
         """
         from nexus_core.runner import run
-        from nexus_core.session.engine import replaying
+        from nexus_core.session.engine import replay_step
 
-        return run(replaying(self._place_of(self.host), step))
+        return run(replay_step(self._place_of(self.host), step))
 
-    def _assembling(self, request: Request, *, must_fit: bool, announce: bool) -> Work[AssembledContext]:
-        from nexus_core.session.engine import assembling
+    def _assembling(self, request: Request, *, must_fit: bool, announce: bool) -> Operation[AssembledContext]:
+        from nexus_core.session.engine import assemble_request
 
-        return assembling(self._place_of(self.host), request, must_fit=must_fit, announce=announce)
+        return assemble_request(self._place_of(self.host), request, must_fit=must_fit, announce=announce)
 
-    def _pipeline(self, label: str, *, any_directory: bool, **said: Unpack[Saying]) -> Pipeline:
-        from nexus_core.session.engine import open_pipeline
+    def _pipeline(self, label: str, *, any_directory: bool, **said: Unpack[SessionArguments]) -> Engine:
+        from nexus_core.session.engine import open_engine
 
-        return open_pipeline(self._place_of(self.host), label, any_directory=any_directory, **said)
+        return open_engine(self._place_of(self.host), label, any_directory=any_directory, **said)
 
     def _place_of(self, host: Host) -> SessionRuntime:
         """Return the state that the sessions of this Nexus share."""
-        from nexus_core.session.engine import open_place
+        from nexus_core.session.engine import open_runtime
 
         if self._place is None:
             own, load, ledger = self._summarize, self._load_for, lambda: self.ledger
-            self._place = open_place(host, load, cwd=self.cwd, home=self.home, ledger=ledger, summarize=own)
+            self._place = open_runtime(host, load, cwd=self.cwd, home=self.home, ledger=ledger, summarize=own)
         return self._place
 
     def _load_for(self, cwd: Path, mode: AgentMode) -> tuple[Request, LoadedLayers]:

@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-Work = Generator[Callable[[], Any], Any, T]
+Operation = Generator[Callable[[], Any], Any, T]
 """A pipeline that ends with a T."""
 
 
-def wait(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Work[T]:
+def blocking(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Operation[T]:
     """What a function returns that may take its time, for `yield from` inside a pipeline."""
     value: T = yield partial(function, *args, **kwargs)
     return value
 
 
-def run(work: Work[T]) -> T:
+def run(work: Operation[T]) -> T:
     """Run a pipeline in this thread."""
     try:
         todo = next(work)
@@ -64,12 +64,12 @@ def settle(value: Any) -> Any:  # noqa: ANN401 - whatever a pipeline waits for
         return beside.submit(asyncio.run, wait_for()).result()
 
 
-def run_async(work: Work[T]) -> Coroutine[Any, Any, T]:
+def run_async(work: Operation[T]) -> Coroutine[Any, Any, T]:
     """Run a pipeline whose waiting is done in other threads."""
     return _run_async(work)
 
 
-async def _run_async(work: Work[T]) -> T:
+async def _run_async(work: Operation[T]) -> T:
     import asyncio
 
     try:

@@ -6,14 +6,14 @@ from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from nexus_core.compaction.compose import summarise
+from nexus_core.compaction.compose import summarize_session
 from nexus_core.compaction.coverage import is_covered
-from nexus_core.compaction.plan import CompactionReason, choose
-from nexus_core.compaction.trigger import why_not_again
+from nexus_core.compaction.plan import CompactionReason, plan_compaction
+from nexus_core.compaction.trigger import find_cooldown_reason
 from nexus_core.errors import BudgetError, ConflictError, PluginError, SummaryError, TurnError, UsageError
-from nexus_core.runner import wait
+from nexus_core.runner import blocking
 from nexus_core.thread.append import (
-    ATTEMPTS,
+    MAX_APPEND_ATTEMPTS,
     AppendableThread,
     RecordedBefore,
     append,
@@ -21,23 +21,23 @@ from nexus_core.thread.append import (
     ensure_not_archived,
 )
 from nexus_core.thread.lookup import find_step
-from nexus_core.thread.totals import SILENT
+from nexus_core.thread.totals import MARKER_KINDS
 from nexus_core.types.compaction import RevertedCompaction
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.plugins import Finding
 
 if TYPE_CHECKING:
-    from nexus_core.compaction.compose import Summarised
-    from nexus_core.request.build import Plan
+    from nexus_core.compaction.compose import WrittenSummary
+    from nexus_core.request.build import CallPlan
     from nexus_core.request.runtime import SessionRuntime
     from nexus_core.request.static_context import StaticContext
-    from nexus_core.runner import Work
-    from nexus_core.thread.cache import Tail
-    from nexus_core.thread.state import State
+    from nexus_core.runner import Operation
+    from nexus_core.thread.cache import ThreadCache
+    from nexus_core.thread.state import SessionState
     from nexus_core.types.compaction import CompactionReport
     from nexus_core.types.ledger import Ledger, Step
 
-TRIES = 3
+MAX_COMPACTION_ATTEMPTS = 3
 """So often somebody else may compact a session while this program does."""
 
 
@@ -47,21 +47,21 @@ class CompactionThread(AppendableThread, Protocol):
     place: SessionRuntime
 
     @property
-    def tail(self) -> Tail:
+    def tail(self) -> ThreadCache:
         """Cached steps of the thread."""
 
-    def plan(self, state: State) -> Plan:
+    def plan(self, state: SessionState) -> CallPlan:
         """Plan the next call of a state."""
 
-    def standing(self, state: State) -> StaticContext:
+    def standing(self, state: SessionState) -> StaticContext:
         """Return the static context as it is on disk now."""
 
 
-class Moved(NamedTuple):
+class SessionMoved(NamedTuple):
     """Somebody else has compacted the session meanwhile, taken a compaction back, or pinned what was summarised."""
 
 
-class Relief(NamedTuple):
+class AutoCompaction(NamedTuple):
     """What was done about a session that is too long.
 
     Attributes:
@@ -77,47 +77,47 @@ class Relief(NamedTuple):
     has_failed: bool = False
 
 
-def compact(thread: CompactionThread, focus: str, *, dry_run: bool) -> Work[CompactionReport | None]:
+def compact(thread: CompactionThread, focus: str, *, dry_run: bool) -> Operation[CompactionReport | None]:
     """Compact a session because somebody asks for it; None where there is nothing to summarise.
 
     Raises:
         SummaryError: Nobody could summarise it; nothing is changed.
         TurnError: It is archived.
     """
-    for _ in range(TRIES):
-        state = yield from wait(thread.read)
+    for _ in range(MAX_COMPACTION_ATTEMPTS):
+        state = yield from blocking(thread.read)
         if state.tip is None:
             return None
         ensure_not_archived(state)
-        plan = yield from wait(thread.plan, state)
+        plan = yield from blocking(thread.plan, state)
         occasion = CompactionReason("manual", focus)
         done = yield from compact_now(thread, state, plan, occasion, dry_run=dry_run)
-        if not isinstance(done, Moved):
+        if not isinstance(done, SessionMoved):
             return done
     raise build_contention_error(thread.label)
 
 
-def relieve(thread: CompactionThread, state: State, plan: Plan) -> Work[Relief]:
+def compact_automatically(thread: CompactionThread, state: SessionState, plan: CallPlan) -> Operation[AutoCompaction]:
     """Make a session shorter by itself, because the next call asks for it."""
     if plan.due is None or state.tip is None:
-        return Relief()
+        return AutoCompaction()
     try:
-        stop = yield from wait(why_not_again, thread.tail, state.tip, plan)
+        stop = yield from blocking(find_cooldown_reason, thread.tail, state.tip, plan)
         if stop:
-            return Relief(finding=Finding("compaction-stopped", f"earlier turns are not summarised: {stop}"))
+            return AutoCompaction(finding=Finding("compaction-stopped", f"earlier turns are not summarised: {stop}"))
         done = yield from compact_now(thread, state, plan, CompactionReason(plan.due))
     except BudgetError as error:
-        return Relief(floor=error)
+        return AutoCompaction(floor=error)
     except (SummaryError, PluginError) as error:
-        return Relief(finding=Finding("compaction-failed", error.what), has_failed=True)
+        return AutoCompaction(finding=Finding("compaction-failed", error.what), has_failed=True)
     if done is None:
-        return Relief()
-    return Relief(has_moved=True, finding=None if isinstance(done, Moved) else _told(done))
+        return AutoCompaction()
+    return AutoCompaction(has_moved=True, finding=None if isinstance(done, SessionMoved) else _told(done))
 
 
 def compact_now(
-    thread: CompactionThread, state: State, plan: Plan, occasion: CompactionReason, *, dry_run: bool = False
-) -> Work[CompactionReport | Moved | None]:
+    thread: CompactionThread, state: SessionState, plan: CallPlan, occasion: CompactionReason, *, dry_run: bool = False
+) -> Operation[CompactionReport | SessionMoved | None]:
     """Compact a session that stands where it was read; None where there is nothing to summarise.
 
     Args:
@@ -132,28 +132,30 @@ def compact_now(
         SummaryError: Nobody could summarise it; nothing is changed.
         PluginError: A plugin decided what stays, and cannot have that.
     """
-    chosen = yield from wait(choose, thread, state, plan, occasion)
+    chosen = yield from blocking(plan_compaction, thread, state, plan, occasion)
     if chosen is None or dry_run:
         return None if chosen is None else chosen.report()
-    made = yield from summarise(thread.place, plan, chosen)
+    made = yield from summarize_session(thread.place, plan, chosen)
     after = chosen.fixed + chosen.selection.kept_tokens + made.tokens
     if after >= chosen.before:
         raise SummaryError([(made.summary.summarizer, f"left {after:,} of {chosen.before:,} tokens")])
     step = yield from _append(thread, state, plan, made)
-    return Moved() if step is None else _report(made, step)
+    return SessionMoved() if step is None else _report(made, step)
 
 
-def _append(thread: CompactionThread, state: State, plan: Plan, made: Summarised) -> Work[Step | None]:
+def _append(
+    thread: CompactionThread, state: SessionState, plan: CallPlan, made: WrittenSummary
+) -> Operation[Step | None]:
     """Append a compaction; None where what it was made for is not so any more.
 
     What was recorded meanwhile stays: it stands behind what the compaction keeps.
     """
     first, now = state, state
-    for _ in range(ATTEMPTS):
+    for _ in range(MAX_APPEND_ATTEMPTS):
         try:
-            return (yield from wait(_write, thread, first, now, plan, made))
+            return (yield from blocking(_write, thread, first, now, plan, made))
         except ConflictError:
-            now = yield from wait(thread.read)
+            now = yield from blocking(thread.read)
             if now.tip is None or first.tip is None:
                 return None
             if now.tip.compaction != first.tip.compaction or made.chosen.concerns(set(now.pins) ^ set(first.pins)):
@@ -161,7 +163,9 @@ def _append(thread: CompactionThread, state: State, plan: Plan, made: Summarised
     raise build_contention_error(thread.label)
 
 
-def _write(thread: CompactionThread, first: State, now: State, plan: Plan, made: Summarised) -> Step:
+def _write(
+    thread: CompactionThread, first: SessionState, now: SessionState, plan: CallPlan, made: WrittenSummary
+) -> Step:
     """Append a compaction where a session stands now, with everything on disk as it is now.
 
     Args:
@@ -185,13 +189,13 @@ def _write(thread: CompactionThread, first: State, now: State, plan: Plan, made:
     return thread.append(NewStep(kind="compaction", closes=now.open_turn is None, data=data), now)
 
 
-def _first_after(thread: CompactionThread, first: State, now: State) -> str | None:
+def _first_after(thread: CompactionThread, first: SessionState, now: SessionState) -> str | None:
     """The step that was recorded first after nothing was kept; None where there is none."""
     assert first.tip is not None and now.tip is not None  # noqa: S101, PT018 - asked before
     return None if first.tip.id == now.tip.id else thread.tail.since(first.tip.id, now.tip.id)[1].id
 
 
-def _report(made: Summarised, step: Step) -> CompactionReport:
+def _report(made: WrittenSummary, step: Step) -> CompactionReport:
     after = step.data.get("tokens_after")
     return replace(
         made.chosen.report(),
@@ -220,29 +224,29 @@ def _told(report: CompactionReport) -> Finding:
     return Finding("compacted", f"{what} by {report.summarizer}: {sizes}{facts}{note}", step=report.step or "")
 
 
-def undo(thread: CompactionThread) -> Work[RevertedCompaction]:
+def undo(thread: CompactionThread) -> Operation[RevertedCompaction]:
     """Take the latest compaction back that counts; the one before it counts again. Nothing is deleted.
 
     Raises:
         TurnError: None counts.
     """
-    step = yield from append(thread, lambda state: revert_step(thread.tail, state))
+    step = yield from append(thread, lambda state: build_revert_step(thread.tail, state))
     assert step is not None and not isinstance(step, RecordedBefore)  # noqa: S101, PT018 - a revert is never there already
     return RevertedCompaction(step.id, str(step.data["reverts"]), step.compaction)
 
 
-def revert_step(tail: Tail, state: State) -> NewStep:
+def build_revert_step(tail: ThreadCache, state: SessionState) -> NewStep:
     """The step that takes the latest compaction back.
 
     Raises:
         TurnError: None counts.
     """
-    latest = find_latest(tail, state.tip)
+    latest = find_latest_compaction(tail, state.tip)
     data = {"restores": latest.restored, "reverts": latest.compaction, "cut": None}
     return NewStep(kind="revert", closes=state.open_turn is None, data=data)
 
 
-def find_latest(tail: Tail, tip: Step | None) -> RevertedCompaction:
+def find_latest_compaction(tail: ThreadCache, tip: Step | None) -> RevertedCompaction:
     """The compaction that counts, and the one that would count without it; no step says so yet.
 
     Raises:
@@ -255,7 +259,7 @@ def find_latest(tail: Tail, tip: Step | None) -> RevertedCompaction:
     return RevertedCompaction("", compaction.id, before)
 
 
-def pin(thread: CompactionThread, name: str, *, remove: bool) -> Work[bool]:
+def pin(thread: CompactionThread, name: str, *, remove: bool) -> Operation[bool]:
     """Pin a step, or let go of it; whether that changed anything.
 
     Raises:
@@ -263,11 +267,11 @@ def pin(thread: CompactionThread, name: str, *, remove: bool) -> Work[bool]:
         TurnError: A summary stands for it already.
     """
     ledger, label = thread.place.ledger, thread.label
-    step = yield from append(thread, lambda state: pin_step(ledger, label, state, name, remove=remove))
+    step = yield from append(thread, lambda state: build_pin_step(ledger, label, state, name, remove=remove))
     return step is not None
 
 
-def pin_step(ledger: Ledger, label: str, state: State, name: str, *, remove: bool) -> NewStep | None:
+def build_pin_step(ledger: Ledger, label: str, state: SessionState, name: str, *, remove: bool) -> NewStep | None:
     """The step that says which steps are pinned from now on; None where they are already. Errors as above."""
     step = None if name in state.pins else _find(ledger, label, state, name)
     meant = name if step is None else step.id
@@ -280,7 +284,7 @@ def pin_step(ledger: Ledger, label: str, state: State, name: str, *, remove: boo
     return NewStep(kind="pin", closes=state.open_turn is None, data={"pins": pins if remove else [*pins, meant]})
 
 
-def _find(ledger: Ledger, label: str, state: State, name: str) -> Step:
+def _find(ledger: Ledger, label: str, state: SessionState, name: str) -> Step:
     step = None if state.tip is None else find_step(ledger, name, state.tip)
     if step is None:
         hint = f"`nexus session show {quote(label)} --json` names its steps"
@@ -288,9 +292,9 @@ def _find(ledger: Ledger, label: str, state: State, name: str) -> Step:
     return step
 
 
-def _ensure_there(ledger: Ledger, state: State, step: Step) -> None:
+def _ensure_there(ledger: Ledger, state: SessionState, step: Step) -> None:
     """Only what is still read as it was said can stay so."""
-    if step.kind in SILENT or not step.messages:
+    if step.kind in MARKER_KINDS or not step.messages:
         raise UsageError(f"nothing is said in step {step.id}", hint="pin what was asked, answered or found")
     compaction = None if state.tip is None else state.tip.compaction
     if is_covered(ledger, step, compaction):

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from nexus_core.errors import UsageError
 from nexus_core.thread.lookup import find_step
-from nexus_core.thread.projection import is_event
-from nexus_core.thread.totals import SILENT
+from nexus_core.thread.projection import holds_turn_input
+from nexus_core.thread.totals import MARKER_KINDS
 
 if TYPE_CHECKING:
     from nexus_core.types.ledger import Ledger, Step
 
 
-def covered_steps(ledger: Ledger, name: str) -> tuple[Step, ...]:
+def list_covered_steps(ledger: Ledger, name: str) -> tuple[Step, ...]:
     """The steps that a compaction stands for, oldest first; what an earlier one stands for is not among them.
 
     Raises:
@@ -27,7 +27,9 @@ def covered_steps(ledger: Ledger, name: str) -> tuple[Step, ...]:
         return ()
     steps = ledger.thread(compaction.parent, first=_beginning(ledger, compaction))
     end, stays = _end(ledger, compaction), _stays(ledger, compaction)
-    return tuple(step for step in steps if step.position < end and step.kind not in SILENT and step.id not in stays)
+    return tuple(
+        step for step in steps if step.position < end and step.kind not in MARKER_KINDS and step.id not in stays
+    )
 
 
 def is_covered(ledger: Ledger, step: Step, name: str | None) -> bool:
@@ -61,5 +63,5 @@ def _stays(ledger: Ledger, compaction: Step) -> set[str]:
     stays = set(map(str, pinned)) if isinstance(pinned, list) else set()
     kept = ledger.step(first) if isinstance(first, str) else None
     if kept is not None and kept.id != kept.turn:
-        stays |= {step.id for step in ledger.thread(kept.id, first=kept.turn) if is_event(step)}
+        stays |= {step.id for step in ledger.thread(kept.id, first=kept.turn) if holds_turn_input(step)}
     return stays

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from nexus_core.types.compaction import FactClass, ThreadMessage
     from nexus_core.types.messages import JSON, Message
 
-MOST = 50
+MAX_FACTS_PER_TEXT = 50
 """So many facts of one class are taken from one text: of a long listing its beginning."""
-LONGEST = 300
+MAX_FACT_CHARACTERS = 300
 """Characters of a fact."""
 
 UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
@@ -109,11 +109,11 @@ def find_facts(text: str) -> Iterator[tuple[FactClass, str]]:
         "error": find_errors(text),
     }
     for kind, found in kinds.items():
-        yield from ((kind, each) for each in islice(distinct(found), MOST))
+        yield from ((kind, each) for each in islice(drop_duplicates(found), MAX_FACTS_PER_TEXT))
     yield from _find_words(text)
 
 
-def distinct(found: Iterable[str]) -> Iterator[str]:
+def drop_duplicates(found: Iterable[str]) -> Iterator[str]:
     """Each text once, where it comes first; nothing is looked for before it is needed."""
     seen: set[str] = set()
     for each in found:
@@ -129,7 +129,7 @@ def find_urls(text: str) -> Iterator[str]:
         if url.endswith(")") and "(" not in url:
             url = url.rstrip(").,:;")
         url = url.rstrip("]")
-        if len(url) <= LONGEST and not url.endswith("//"):
+        if len(url) <= MAX_FACT_CHARACTERS and not url.endswith("//"):
             yield url
 
 
@@ -139,7 +139,7 @@ def find_errors(text: str) -> Iterator[str]:
     while found := _HINT.search(text, place):
         start, end = text.rfind("\n", place, found.start()) + 1 or place, text.find("\n", found.end())
         place = len(text) if end < 0 else end + 1
-        line = text[max(start, found.start() - LONGEST) : place].strip()[:LONGEST]
+        line = text[max(start, found.start() - MAX_FACT_CHARACTERS) : place].strip()[:MAX_FACT_CHARACTERS]
         if _ERROR.search(line) and not _NO_ERROR.match(line):
             yield line.rstrip()
 
@@ -149,7 +149,7 @@ def find_code(text: str) -> Iterator[str]:
     for match in _CODE.finditer(text):
         name = match[1]
         # Shorter ones name nothing.
-        if len(name) > 2 and (name.endswith("()") or _is_code(name)) and as_path(name) is None:  # noqa: PLR2004 - as said
+        if len(name) > 2 and (name.endswith("()") or _is_code(name)) and parse_path(name) is None:  # noqa: PLR2004 - as said
             yield name
 
 
@@ -158,7 +158,7 @@ def find_dates(text: str) -> Iterator[str]:
     return (match[0] for match in _DATE.finditer(text))
 
 
-def as_path(word: str) -> str | None:
+def parse_path(word: str) -> str | None:
     """A word as a path, without the number of a line; None where it is none."""
     path = _LINE_NUMBER.sub("", word.partition("::")[0].rstrip(_ENDS))
     if not _PATH.fullmatch(path) or "//" in path or ":" in path[2:]:
@@ -179,7 +179,7 @@ def as_path(word: str) -> str | None:
     return path if has_extension or (len(names) > 2 and "\\" not in path) else None  # noqa: PLR2004 - `and/or` is none
 
 
-def as_identifier(word: str) -> str | None:
+def parse_identifier(word: str) -> str | None:
     """A word as an identifier; None where it is none."""
     if "@" in word and _ADDRESS.fullmatch(word):
         return word
@@ -211,14 +211,14 @@ def _find_words(text: str) -> Iterator[tuple[FactClass, str]]:
     if not text.isascii():
         words = dict.fromkeys(part for word in words for part in _BORDER.split(word))
     for word in words:
-        if word.isalpha() or len(word) > LONGEST or "://" in word:
+        if word.isalpha() or len(word) > MAX_FACT_CHARACTERS or "://" in word:
             continue
         bare = word.strip("*_").rstrip(_ENDS)
         kind: FactClass = "identifier"
-        found = as_identifier(bare)
+        found = parse_identifier(bare)
         if found is None:
-            kind, found = "path", as_path(bare)
-        if found is not None and found not in seen and counts[kind] < MOST:
+            kind, found = "path", parse_path(bare)
+        if found is not None and found not in seen and counts[kind] < MAX_FACTS_PER_TEXT:
             seen.add(found)
             counts[kind] += 1
             yield kind, found
@@ -256,27 +256,27 @@ _CALLS_ENDS = 2000
 """Characters at the beginning and at the end of a result that are searched for an exit code."""
 
 
-class Touched(NamedTuple):
+class TouchedPath(NamedTuple):
     """A file that a call is about, and what it does to it."""
 
     path: str
     effect: Effect
 
 
-def touched_paths(call: ToolCall) -> Iterator[Touched]:
+def list_touched_paths(call: ToolCall) -> Iterator[TouchedPath]:
     """The files that a call names, by the names of its arguments and in patches."""
     effect = _effect(call)
     for name, value in call.arguments.items():
         if _PATHS.fullmatch(name):
             values = value if isinstance(value, list | tuple) else [value]
-            yield from (Touched(each, effect) for each in values if isinstance(each, str) and _is_path(each))
+            yield from (TouchedPath(each, effect) for each in values if isinstance(each, str) and _is_path(each))
         elif isinstance(value, str) and ("*** " in value or "+++ b/" in value):
-            yield from (Touched(match[1].rstrip(), "changed") for match in _PATCHED.finditer(value))
+            yield from (TouchedPath(match[1].rstrip(), "changed") for match in _PATCHED.finditer(value))
     if call.raw is not None and not call.arguments:
-        yield from (Touched(match[1].rstrip(), "changed") for match in _PATCHED.finditer(call.raw))
+        yield from (TouchedPath(match[1].rstrip(), "changed") for match in _PATCHED.finditer(call.raw))
 
 
-def command_of(call: ToolCall) -> str:
+def find_command(call: ToolCall) -> str:
     """The first line of the command that a call runs; "" where it runs none."""
     if not _SHELL.search(call.name):
         return ""
@@ -286,12 +286,12 @@ def command_of(call: ToolCall) -> str:
     return ""
 
 
-def other_words(call: ToolCall) -> str:
+def list_other_arguments(call: ToolCall) -> str:
     """What else a call says, but for the content of files."""
     return "\n".join(_strings({name: value for name, value in call.arguments.items() if not _BODIES.fullmatch(name)}))
 
 
-def exit_of(result: ToolResult) -> str:
+def find_exit_code(result: ToolResult) -> str:
     """How a command ended: `exit 1`; `failed` where only that is known; "" where nothing is."""
     text = result.text
     searched = text if len(text) <= 2 * _CALLS_ENDS else f"{text[:_CALLS_ENDS]}\n{text[-_CALLS_ENDS:]}"
@@ -311,7 +311,9 @@ def _effect(call: ToolCall) -> Effect:
 
 
 def _is_path(text: str) -> bool:
-    return 0 < len(text) <= LONGEST and "\n" not in text and "://" not in text and text not in (".", "/", "*")
+    return (
+        0 < len(text) <= MAX_FACT_CHARACTERS and "\n" not in text and "://" not in text and text not in (".", "/", "*")
+    )
 
 
 def _command_line(value: object) -> str:
@@ -326,8 +328,8 @@ def _command_line(value: object) -> str:
 
 
 def _first_line(text: str) -> str:
-    line = next((line.strip() for line in text[: 4 * LONGEST].split("\n") if line.strip()), "")
-    return line[:LONGEST].rstrip()
+    line = next((line.strip() for line in text[: 4 * MAX_FACT_CHARACTERS].split("\n") if line.strip()), "")
+    return line[:MAX_FACT_CHARACTERS].rstrip()
 
 
 def _strings(value: JSON | object, depth: int = 4) -> Iterator[str]:
@@ -345,7 +347,7 @@ MOST_FACTS = 2000
 """So many facts are carried from one compaction to the next."""
 _STRONGER = ("changed", "read", "")
 
-Key = tuple["FactClass", str]
+FactKey = tuple["FactClass", str]
 """What makes two facts the same."""
 
 
@@ -357,7 +359,7 @@ class FoundFact(NamedTuple):
     note: str = ""
 
     @property
-    def key(self) -> Key:
+    def key(self) -> FactKey:
         """Which fact it is."""
         return self.kind, self.text
 
@@ -421,7 +423,7 @@ class _Collected:
     """Facts by what they are, and commands that wait for their results by the id of their call."""
 
     def __init__(self) -> None:
-        self.facts: dict[Key, Fact] = {}
+        self.facts: dict[FactKey, Fact] = {}
         self.running: dict[str, deque[str]] = defaultdict(deque)
 
     def end(self, result: ToolResult) -> None:
@@ -429,7 +431,7 @@ class _Collected:
         running = self.running.get(result.call_id)
         if running:
             known = self.facts["command", running.popleft()]
-            self.facts["command", known.text] = replace(known, note=exit_of(result))
+            self.facts["command", known.text] = replace(known, note=find_exit_code(result))
 
     def add(self, found: FoundFact, step: str, position: int) -> None:
         known = self.facts.get(found.key)
@@ -458,20 +460,20 @@ def _facts_of(message: Message, collected: _Collected) -> Iterator[FoundFact]:
 def _told(text: str) -> Iterator[FoundFact]:
     """What somebody says: names of code and days count too, which abound in files and logs."""
     yield from (FoundFact(kind, each) for kind, each in find_facts(text))
-    yield from (FoundFact("identifier", name) for name in islice(distinct(find_code(text)), MOST))
-    yield from (FoundFact("number", day) for day in islice(distinct(find_dates(text)), MOST))
+    yield from (FoundFact("identifier", name) for name in islice(drop_duplicates(find_code(text)), MAX_FACTS_PER_TEXT))
+    yield from (FoundFact("number", day) for day in islice(drop_duplicates(find_dates(text)), MAX_FACTS_PER_TEXT))
 
 
 def _called(call: ToolCall, collected: _Collected) -> Iterator[FoundFact]:
     named = set()
-    for path, effect in touched_paths(call):
+    for path, effect in list_touched_paths(call):
         named.add(path)
         yield FoundFact("path", path, effect)
-    command = command_of(call)
+    command = find_command(call)
     if command:
         yield FoundFact("command", command)
         collected.running[call.id].append(command)
-    for kind, text in find_facts(other_words(call)):
+    for kind, text in find_facts(list_other_arguments(call)):
         if text not in named and kind != "error":
             yield FoundFact(kind, text)
 

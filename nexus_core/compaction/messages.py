@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nexus_core.types.budget import TokenCounter
     from nexus_core.types.messages import Message
 
-PRESERVED = 0.25
+DEFAULT_PRESERVE_RATIO = 0.25
 """The share of a budget that recent messages may keep."""
 
 
@@ -39,7 +39,7 @@ def select_messages_for_compaction(
     messages: Sequence[Message],
     token_counter: TokenCounter,
     available_budget: int,
-    recent_preserve_ratio: float = PRESERVED,
+    recent_preserve_ratio: float = DEFAULT_PRESERVE_RATIO,
 ) -> tuple[list[Message], list[Message]]:
     """The messages to summarise, and those to preserve: from the newest on, as many as a share of the budget holds.
 

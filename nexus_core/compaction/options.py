@@ -38,7 +38,7 @@ class CompactionOptions(NamedTuple):
     summary_role: SummaryRole = "user"
 
 
-def compaction_options(settings: Settings) -> CompactionOptions:
+def read_compaction_options(settings: Settings) -> CompactionOptions:
     """What merged settings say, with defaults where they say nothing."""
     group = settings.get("compaction")
     given = cast("dict[str, Any]", group if isinstance(group, dict) else {})

@@ -6,13 +6,13 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.compaction.compose import Evidence, read_evidence, summary_room
+from nexus_core.compaction.compose import Evidence, compute_summary_limit, read_evidence
 from nexus_core.compaction.facts import extract_facts
-from nexus_core.compaction.options import compaction_options
-from nexus_core.compaction.trigger import gains_of, target_of
+from nexus_core.compaction.options import read_compaction_options
+from nexus_core.compaction.trigger import compute_target_tokens, read_savings
 from nexus_core.errors import BudgetError, PluginError
 from nexus_core.history.groups import group_messages, is_session_start
-from nexus_core.thread.projection import is_event, read_stretch, trust_of_compaction
+from nexus_core.thread.projection import holds_turn_input, read_summary_trust, read_thread_parts
 from nexus_core.types.compaction import (
     CompactionBudget,
     CompactionPlan,
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
     from nexus_core.compaction.compact import CompactionThread
     from nexus_core.compaction.options import CompactionOptions
-    from nexus_core.history.items import Sent
+    from nexus_core.history.items import HistoryItem
     from nexus_core.host.manager import Host
-    from nexus_core.request.build import Plan
-    from nexus_core.thread.cache import Tail
-    from nexus_core.thread.sizes import Weighs
-    from nexus_core.thread.state import State
+    from nexus_core.request.build import CallPlan
+    from nexus_core.thread.cache import ThreadCache
+    from nexus_core.thread.sizes import MessageSizer
+    from nexus_core.thread.state import SessionState
     from nexus_core.types.budget import TokenCounter
     from nexus_core.types.compaction import CompactionTrigger
     from nexus_core.types.ledger import Step
@@ -88,11 +88,11 @@ def _groups(messages: Sequence[ThreadMessage], pinned: Collection[str]) -> Itera
         yield ThreadGroup(tuple(found), pinned=any(each.step in pinned for each in found))
 
 
-CORE = "nexus"
+CORE_PLANNER = "nexus"
 """Who plans where no plugin does."""
 
 
-class Selection(NamedTuple):
+class CompactionSelection(NamedTuple):
     """What becomes of a thread.
 
     Attributes:
@@ -139,7 +139,7 @@ class Selection(NamedTuple):
 
 def select_steps(
     host: Host, thread: ThreadOutline, budget: CompactionBudget, counter: TokenCounter
-) -> Selection | None:
+) -> CompactionSelection | None:
     """What becomes of a thread; None where there is nothing to summarise.
 
     Plugins say where the part begins that stays (`nexus_compaction_plan`). Where none does, and the summary there is
@@ -152,7 +152,7 @@ def select_steps(
     require_floor(thread, budget)
     answer = host.compaction_plan(thread, budget, counter)
     if answer is None and is_outgrown(thread, budget) and _fits_whole(thread, budget):
-        answer = CompactionPlan(first_kept=thread.turns[0].first if thread.turns else None), CORE
+        answer = CompactionPlan(first_kept=thread.turns[0].first if thread.turns else None), CORE_PLANNER
     return None if answer is None else _selected(thread, budget, *answer)
 
 
@@ -201,7 +201,9 @@ def _others(thread: ThreadOutline) -> list[ThreadGroup]:
     return [group for group in _all_groups(thread) if all(group is not each for each in ends)]
 
 
-def _selected(thread: ThreadOutline, budget: CompactionBudget, plan: CompactionPlan, planner: str) -> Selection:
+def _selected(
+    thread: ThreadOutline, budget: CompactionBudget, plan: CompactionPlan, planner: str
+) -> CompactionSelection:
     """What a plan means, group by group."""
     turn = _turn_of(thread, plan, planner)
     covered = [group for group in thread.carried if not group.pinned]
@@ -223,7 +225,7 @@ def _selected(thread: ThreadOutline, budget: CompactionBudget, plan: CompactionP
     if left < budget.least_summary:
         raise _broken(planner, "keeps more than fits")
     room = max(min(wanted, left), 1)
-    return Selection(plan, planner, turn, tuple(covered), tuple(pinned), tuple(kept), room, outgrown)
+    return CompactionSelection(plan, planner, turn, tuple(covered), tuple(pinned), tuple(kept), room, outgrown)
 
 
 def _turn_of(thread: ThreadOutline, plan: CompactionPlan, planner: str) -> str:
@@ -265,7 +267,7 @@ def _broken(planner: str, what: str) -> PluginError:
     return PluginError(f"its plan {what}", plugin=planner, hook="nexus_compaction_plan")
 
 
-class Earlier(NamedTuple):
+class PreviousSummary(NamedTuple):
     """What an earlier compaction left.
 
     Attributes:
@@ -281,7 +283,7 @@ class Earlier(NamedTuple):
     gains: tuple[tuple[int, int], ...] = ()
 
 
-class Outlined(NamedTuple):
+class SessionOutline(NamedTuple):
     """A session that is to be compacted.
 
     Attributes:
@@ -291,8 +293,8 @@ class Outlined(NamedTuple):
     """
 
     thread: ThreadOutline
-    sent: list[Sent]
-    earlier: Earlier
+    sent: list[HistoryItem]
+    earlier: PreviousSummary
 
     @property
     def tokens(self) -> int:
@@ -300,7 +302,9 @@ class Outlined(NamedTuple):
         return sum(each.tokens for each in self.sent)
 
 
-def outline_session(tail: Tail, state: State, scales: Weighs, event: Sent | None) -> Outlined:
+def outline_session(
+    tail: ThreadCache, state: SessionState, scales: MessageSizer, event: HistoryItem | None
+) -> SessionOutline:
     """A session in turns and groups; all of it since the latest summary is read.
 
     Args:
@@ -312,7 +316,7 @@ def outline_session(tail: Tail, state: State, scales: Weighs, event: Sent | None
     tip, opened = state.tip, state.open_turn
     assert tip is not None  # noqa: S101 - something was said
     compaction = None if tip.compaction is None else tail.step(tip.compaction)
-    summary, carried, kept = read_stretch(tail, tip, scales)
+    summary, carried, kept = read_thread_parts(tail, tip, scales)
     turn = opened.steps[0].id if opened else ""
     kept = [event if event and each.is_input and each.turn == turn else each for each in kept]
     first = None if compaction is None else compaction.data.get("first_kept")
@@ -326,34 +330,34 @@ def outline_session(tail: Tail, state: State, scales: Weighs, event: Sent | None
         pinned={each.step for each in (*carried, *kept) if _is_pinned(tail.step(each.step), state.pins)},
         summary_tokens=sum(each.tokens for each in summary),
     )
-    return Outlined(thread, [*summary, *carried, *kept], _earlier(compaction, summary))
+    return SessionOutline(thread, [*summary, *carried, *kept], _earlier(compaction, summary))
 
 
-def _earlier(compaction: Step | None, summary: list[Sent]) -> Earlier:
+def _earlier(compaction: Step | None, summary: list[HistoryItem]) -> PreviousSummary:
     if compaction is None:
-        return Earlier()
+        return PreviousSummary()
     prose = compaction.data.get("prose") or compaction.data.get("summary")
     told = prose if isinstance(prose, str) else "\n\n".join(each.message.content for each in summary)
     evidence = read_evidence(compaction.data)
     if "facts" not in compaction.data:  # another program wrote it
         said = ThreadMessage(Message("user", told), compaction.id, compaction.turn, compaction.position)
         evidence = evidence._replace(facts=extract_facts([said]))
-    return Earlier(told, evidence, trust_of_compaction(compaction), gains_of(compaction))
+    return PreviousSummary(told, evidence, read_summary_trust(compaction), read_savings(compaction))
 
 
 def _is_pinned(step: Step, pins: Collection[str]) -> bool:
-    return step.id in pins or (is_event(step) and step.turn in pins)
+    return step.id in pins or (holds_turn_input(step) and step.turn in pins)
 
 
-def _message(sent: Sent, tail: Tail) -> ThreadMessage:
+def _message(sent: HistoryItem, tail: ThreadCache) -> ThreadMessage:
     """A message as it was said: what was told beside it is told again where it still holds."""
     said = sent.said or sent.message
     return ThreadMessage(said, sent.step, sent.turn, tail.step(sent.step).position, sent.tokens, sent.is_input)
 
 
-LEAST = 100
+MIN_COVERED_TOKENS = 100
 """Tokens. Less is not worth a summary: what stands around it takes half of that."""
-WORTH = 0.75
+MAX_SUMMARY_SHARE = 0.75
 """A summary takes no more than this share of what it stands for, beside what an earlier one took."""
 
 
@@ -373,7 +377,7 @@ class CompactionReason(NamedTuple):
     learnt: Mapping[str, object] = MappingProxyType({})
 
 
-class Chosen(NamedTuple):
+class CompactionTask(NamedTuple):
     """What becomes of a session.
 
     Attributes:
@@ -386,8 +390,8 @@ class Chosen(NamedTuple):
 
     occasion: CompactionReason
     options: CompactionOptions
-    outlined: Outlined
-    selection: Selection
+    outlined: SessionOutline
+    selection: CompactionSelection
     budget: CompactionBudget
 
     @property
@@ -403,7 +407,7 @@ class Chosen(NamedTuple):
     @property
     def room(self) -> int:
         """What the summary may take: no more than there is room for, and than is worth it."""
-        worth = self.outlined.thread.summary_tokens + int(self.selection.covered_tokens * WORTH)
+        worth = self.outlined.thread.summary_tokens + int(self.selection.covered_tokens * MAX_SUMMARY_SHARE)
         return max(min(self.selection.room, worth), 1)
 
     @property
@@ -433,7 +437,9 @@ class Chosen(NamedTuple):
         )
 
 
-def choose(thread: CompactionThread, state: State, plan: Plan, occasion: CompactionReason) -> Chosen | None:
+def plan_compaction(
+    thread: CompactionThread, state: SessionState, plan: CallPlan, occasion: CompactionReason
+) -> CompactionTask | None:
     """What becomes of a session; None where there is nothing that is worth a summary.
 
     Raises:
@@ -442,17 +448,17 @@ def choose(thread: CompactionThread, state: State, plan: Plan, occasion: Compact
     """
     if state.tip is None:
         return None
-    options, scales = compaction_options(plan.standing.settings), plan.window.scales
+    options, scales = read_compaction_options(plan.standing.settings), plan.window.scales
     most = plan.window.most if occasion.most is None else occasion.most
     outlined = outline_session(thread.tail, state, scales, plan.event)
     budget = CompactionBudget(
         available=most,
-        target=target_of(options, occasion.trigger, most),
+        target=compute_target_tokens(options, occasion.trigger, most),
         fixed=plan.call.fixed,
-        summary=summary_room(options, most),
+        summary=compute_summary_limit(options, most),
         keep_turns=options.keep_turns,
     )
     selection = select_steps(thread.place.host, outlined.thread, budget, scales.counter)
-    if selection is None or (selection.covered_tokens < LEAST and not selection.is_outgrown):
+    if selection is None or (selection.covered_tokens < MIN_COVERED_TOKENS and not selection.is_outgrown):
         return None
-    return Chosen(occasion, options, outlined, selection, budget)
+    return CompactionTask(occasion, options, outlined, selection, budget)

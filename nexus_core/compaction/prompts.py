@@ -46,7 +46,7 @@ def count_secrets(context: AssembledContext) -> Counter[str]:
     return counts
 
 
-def told_secrets(counts: Mapping[str, int]) -> str:
+def describe_secrets(counts: Mapping[str, int]) -> str:
     """How many of which kind, in words."""
     return ", ".join(f"{number:,} {kind}" for kind, number in sorted(counts.items()))
 
@@ -63,9 +63,9 @@ def _redacted(part: Part, counts: Counter[str]) -> Part:
     return replace(part, block=redact_json(dict(part.block), counts)) if isinstance(part, Opaque) else part
 
 
-RESULT = 4000
+MAX_RESULT_TOKENS = 4000
 """So many characters of a tool's result are shown: its beginning and its end."""
-MOST_TOKENS = 2000
+DEFAULT_SUMMARY_TOKENS = 2000
 """How long a summary is asked to be where nobody says it."""
 
 _WRITE = (
@@ -90,7 +90,7 @@ def build_summarize_prompt(
     *,
     previous: str = "",
     focus: str = "",
-    max_tokens: int = MOST_TOKENS,
+    max_tokens: int = DEFAULT_SUMMARY_TOKENS,
     redact_secrets: bool | None = None,
 ) -> str:
     """Return the prompt for a model that summarizes: the conversation as one text, and what to make of it.
@@ -134,7 +134,7 @@ def _is_redaction_wanted() -> bool:
     return not is_home_trusted(home)
 
 
-def build_instruction(*, has_previous: bool = False, focus: str = "", max_tokens: int = MOST_TOKENS) -> str:
+def build_instruction(*, has_previous: bool = False, focus: str = "", max_tokens: int = DEFAULT_SUMMARY_TOKENS) -> str:
     """What to make of a conversation, for the end of a prompt."""
     parts = [f"{_WRITE}\n\n{_HEADINGS}", _EXACT]
     if has_previous:
@@ -145,7 +145,9 @@ def build_instruction(*, has_previous: bool = False, focus: str = "", max_tokens
     return "\n\n".join(parts)
 
 
-def build_cached_instruction(*, has_previous: bool = False, focus: str = "", max_tokens: int = MOST_TOKENS) -> str:
+def build_cached_instruction(
+    *, has_previous: bool = False, focus: str = "", max_tokens: int = DEFAULT_SUMMARY_TOKENS
+) -> str:
     """The same for the end of the conversation itself, where the provider has the rest in its cache."""
     begin = "Stop here: the conversation above is about to be replaced by a summary, which you are to write now."
     return f"{begin}\n\n{build_instruction(has_previous=has_previous, focus=focus, max_tokens=max_tokens)}"
@@ -194,7 +196,7 @@ def _media(part: object) -> str:
 
 
 def _shortened(text: str) -> str:
-    if len(text) <= RESULT:
+    if len(text) <= MAX_RESULT_TOKENS:
         return text
-    half = RESULT // 2
+    half = MAX_RESULT_TOKENS // 2
     return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from nexus_core.types.compaction import Fact, ThreadMessage
 
-SHORT = 6
+STEP_SUFFIX_CHARACTERS = 6
 """So many characters of a step's name are shown, its last: they are chance, and the first ones are its time."""
 _AHEAD = 8
 """Tokens that a line takes besides its facts."""
@@ -36,7 +36,7 @@ _OF_CLASS = {
 _LINES = ("Commands", "Errors", "Links")
 
 
-class Block(NamedTuple):
+class FactBlock(NamedTuple):
     """Facts in words.
 
     Attributes:
@@ -48,7 +48,7 @@ class Block(NamedTuple):
     facts: tuple[Fact, ...]
 
 
-def render_facts(facts: Sequence[Fact], limit: int, count: Callable[[str], int]) -> Block:
+def render_facts(facts: Sequence[Fact], limit: int, count: Callable[[str], int]) -> FactBlock:
     """The facts that there is room for.
 
     Every class has an equal share of the room first; what one does not need goes to the most important facts of all.
@@ -58,23 +58,23 @@ def render_facts(facts: Sequence[Fact], limit: int, count: Callable[[str], int])
         limit: Tokens there are.
         count: Who counts.
     """
-    block, room = Block("", ()), limit
+    block, room = FactBlock("", ()), limit
     # Facts of one step share a line, so that together they take less than one by one; what is left is given out again.
     for _ in range(_ROUNDS):
         chosen = _choose(facts, room, count)
         text = _render(chosen)
         tokens = count(text)
         if tokens <= limit and len(chosen) > len(block.facts):
-            block = Block(text, tuple(chosen))
+            block = FactBlock(text, tuple(chosen))
         if len(chosen) == len(facts) or tokens == limit:
             break
         room += limit - tokens
     return block
 
 
-def short_step(step: str) -> str:
+def shorten_step_id(step: str) -> str:
     """A step's name as it is shown to a model."""
-    return step[-SHORT:]
+    return step[-STEP_SUFFIX_CHARACTERS:]
 
 
 def _choose(facts: Sequence[Fact], limit: int, count: Callable[[str], int]) -> list[Fact]:
@@ -121,7 +121,7 @@ def _render(facts: Sequence[Fact]) -> str:
 
 def _lines(heading: str, facts: Sequence[Fact]) -> Iterable[str]:
     for step, group in groupby(facts, key=lambda fact: fact.step):
-        lead = f"- [{short_step(step)}] " if step else "- "
+        lead = f"- [{shorten_step_id(step)}] " if step else "- "
         if heading in _LINES:
             yield from (lead + _words(fact) for fact in group)
         else:
@@ -137,14 +137,14 @@ def _heading(fact: Fact) -> str:
     return "Files changed" if fact.note == "changed" else _OF_CLASS[fact.kind]
 
 
-SHARE = 4
+MAX_QUOTE_SHARE = 4
 """No message takes more than this fraction of the room, so that there are always several."""
 _LEAST = 24
 """Tokens below which a message is not worth showing in part."""
 _HEADING = "What the user said, oldest first:"
 
 
-class Words(NamedTuple):
+class UserQuote(NamedTuple):
     """What the user said in a step."""
 
     step: str
@@ -152,7 +152,7 @@ class Words(NamedTuple):
     text: str
 
 
-class Quoted(NamedTuple):
+class QuoteBlock(NamedTuple):
     """What the user said, as a text.
 
     Attributes:
@@ -161,13 +161,13 @@ class Quoted(NamedTuple):
     """
 
     text: str
-    words: tuple[Words, ...]
+    words: tuple[UserQuote, ...]
 
 
-def user_words(messages: Iterable[ThreadMessage]) -> tuple[Words, ...]:
+def find_user_quotes(messages: Iterable[ThreadMessage]) -> tuple[UserQuote, ...]:
     """Return the texts of the user; summaries and the start of a session speak in the user's place and are left out."""
     return tuple(
-        Words(each.step, each.position, each.message.content.strip())
+        UserQuote(each.step, each.position, each.message.content.strip())
         for each in messages
         if is_user_input(each.message)
         and not is_summary(each.message)
@@ -176,14 +176,14 @@ def user_words(messages: Iterable[ThreadMessage]) -> tuple[Words, ...]:
     )
 
 
-def quote_words(words: Iterable[Words], limit: int, count: Callable[[str], int]) -> Quoted:
+def render_user_quotes(words: Iterable[UserQuote], limit: int, count: Callable[[str], int]) -> QuoteBlock:
     """The newest of them that there is room for, and the very first, which says what it is all about.
 
     Long ones are shortened, with a line that says in which step all of it is.
     """
     known = sorted({(each.step, each.text): each for each in words}.values(), key=lambda each: each.position)
     room = limit - count(f"{_HEADING}\n")
-    most = max(limit // SHARE, room // max(len(known), 1))
+    most = max(limit // MAX_QUOTE_SHARE, room // max(len(known), 1))
     chosen: dict[int, str] = {}
     for place in [0, *range(len(known) - 1, 0, -1)] if known else []:
         quote = _quote(known[place], min(most, room), count)
@@ -194,22 +194,22 @@ def quote_words(words: Iterable[Words], limit: int, count: Callable[[str], int])
         room -= tokens
     quotes = [chosen[place] for place in sorted(chosen)]
     text = "\n".join([_HEADING, *quotes]) if quotes else ""
-    return Quoted(text, tuple(known[place] for place in sorted(chosen)))
+    return QuoteBlock(text, tuple(known[place] for place in sorted(chosen)))
 
 
-def words_to_json(words: Iterable[Words]) -> list[list[Any]]:
+def quotes_to_json(words: Iterable[UserQuote]) -> list[list[Any]]:
     """As they are written down with a compaction."""
     return [list(each) for each in words]
 
 
-def read_words(value: object) -> tuple[Words, ...]:
+def read_quotes(value: object) -> tuple[UserQuote, ...]:
     """What was written down; whatever is no such thing is left out."""
     rows = value if isinstance(value, list | tuple) else ()
-    return tuple(Words(*row) for row in rows if _is_row(row))
+    return tuple(UserQuote(*row) for row in rows if _is_row(row))
 
 
-def _quote(words: Words, limit: int, count: Callable[[str], int]) -> str:
-    lead = f"- [{short_step(words.step)}] " if words.step else "- "
+def _quote(words: UserQuote, limit: int, count: Callable[[str], int]) -> str:
+    lead = f"- [{shorten_step_id(words.step)}] " if words.step else "- "
     text = neutralize(words.text)
     room = limit - count(lead) - 1
 

@@ -19,9 +19,9 @@ from nexus_core.compaction.prompts import (
     build_instruction,
     build_summarize_prompt,
     count_secrets,
+    describe_secrets,
     redact_message,
     redact_text,
-    told_secrets,
     write_transcript,
 )
 from nexus_core.errors import NexusError, SummaryError
@@ -102,9 +102,9 @@ def _late(timeout: float) -> SummarizerError:
     return SummarizerError(f"took longer than {timeout:g} s")
 
 
-SHORT = 400
+MAX_REFUSAL_CHARACTERS = 400
 """A refusal is no longer than that; a summary that begins so says more."""
-WIDEST = 64
+MAX_TOKEN_CHARACTERS = 64
 """Characters of a token, and more than any has that is not all blanks: a text that is longer need not be counted."""
 _REFUSAL = re.compile(
     r"sorry[,.]|as an ai\b|unfortunately,? i\b|i(?:'m| am) (?:sorry|unable|not able|afraid)|i apologi[sz]e"
@@ -134,11 +134,11 @@ def judge_summary(
         SummarizerError: It is none.
     """
     text = _text_of(answer, is_model=is_model)
-    if len(text) > original * WIDEST + SHORT:
+    if len(text) > original * MAX_TOKEN_CHARACTERS + MAX_REFUSAL_CHARACTERS:
         raise SummarizerError(f"wrote {len(text):,} characters in place of {original:,} tokens")
     if is_model and " ".join(text.split()) in _known_texts(request):
         raise SummarizerError("returned what it was given")
-    if is_model and len(text) <= SHORT and _REFUSAL.match(text.replace("\u2019", "'")):
+    if is_model and len(text) <= MAX_REFUSAL_CHARACTERS and _REFUSAL.match(text.replace("\u2019", "'")):
         raise SummarizerError(f"refused: {text.splitlines()[0][:80]}")
     tokens = count(text)
     if tokens >= original:
@@ -166,22 +166,22 @@ def _known_texts(request: SummaryRequest) -> set[str]:
     return {" ".join(text.split()) for text in (*texts, joined) if text.strip()}
 
 
-MOST_PIECES = 16
+MAX_PIECES = 16
 """More would cost more than the conversation is worth; then what is too long is shortened."""
-OVERHEAD = 400
+PROMPT_OVERHEAD_TOKENS = 400
 """Tokens of a prompt besides what is summarised."""
-LEAST = 64
+MIN_PIECE_TOKENS = 64
 """Tokens that a piece has in any case; a smaller window is none."""
-SAFETY = 0.9
+WINDOW_SAFETY_SHARE = 0.9
 """The share of a window that is used: its owner may count otherwise than we do."""
 
 
-def room_in(window: int, *, beside: int) -> int:
+def compute_piece_limit(window: int, *, beside: int) -> int:
     """The tokens that a summarizer can read of a conversation at once; arguments as below."""
-    return max(int(window * SAFETY) - OVERHEAD - beside, LEAST)
+    return max(int(window * WINDOW_SAFETY_SHARE) - PROMPT_OVERHEAD_TOKENS - beside, MIN_PIECE_TOKENS)
 
 
-def cut_pieces(
+def split_into_pieces(
     messages: Sequence[Message], window: int, *, beside: int, count: Callable[[str], int]
 ) -> list[tuple[Message, ...]]:
     """A conversation in pieces that a summarizer can read, groups whole; one piece where it can read everything.
@@ -194,13 +194,13 @@ def cut_pieces(
     """
     if not window or not messages:
         return [tuple(messages)]
-    room = room_in(window, beside=beside)
+    room = compute_piece_limit(window, beside=beside)
     whole = [tuple(messages[group.first : group.last + 1]) for group in group_messages(messages)]
     sizes = [count(write_transcript(group)) + 2 for group in whole]
     if sum(sizes) <= room:
         return [tuple(messages)]
     # Neighbours that do not fit into one piece together fill at least half of two.
-    if sum(sizes) > room * (MOST_PIECES - 1) // 2:
+    if sum(sizes) > room * (MAX_PIECES - 1) // 2:
         return _chunks(write_transcript(messages), room, count)
     readable = [
         each if size <= room else _as_text(write_transcript(each), room, count)
@@ -223,7 +223,7 @@ def _packed(whole: Sequence[tuple[Message, ...]], sizes: Sequence[int], room: in
 
 def _chunks(text: str, room: int, count: Callable[[str], int]) -> list[tuple[Message, ...]]:
     """A text in as many pieces as there may be, of each its beginning and its end."""
-    length = -(-len(text) // MOST_PIECES)
+    length = -(-len(text) // MAX_PIECES)
     return [_as_text(text[start : start + length], room, count) for start in range(0, len(text), length)]
 
 
@@ -232,7 +232,7 @@ def _as_text(text: str, room: int, count: Callable[[str], int]) -> tuple[Message
     return (Message("user", shorten_text(text, room, count)),)
 
 
-GIVEN = "given"
+CALLER_SUMMARIZER = "given"
 """The name of the function that the caller gave to `Nexus(summarize=…)`."""
 
 
@@ -258,20 +258,20 @@ def find_summarizers(
     """
     core = [extractive_summarizer(count)]
     if given is not None:
-        core.append(Summarizer(name=GIVEN, summarise=given))
-    registry = host.summarizers(loaded, core, reserved=(GIVEN,))
-    return [registry.get(name) for name in dict.fromkeys(names) if name != GIVEN or given is not None]
+        core.append(Summarizer(name=CALLER_SUMMARIZER, summarise=given))
+    registry = host.summarizers(loaded, core, reserved=(CALLER_SUMMARIZER,))
+    return [registry.get(name) for name in dict.fromkeys(names) if name != CALLER_SUMMARIZER or given is not None]
 
 
-MOST_FAILURES = 2
+MAX_MODEL_FAILURES = 2
 """So many calls of models may fail; then only those are asked that need none."""
-WITHOUT_MODEL = 60.0
+MIN_LOCAL_SECONDS = 60.0
 """Seconds that those have at least: how long a model may take says nothing about how long reading takes."""
-SUMMARY_SHARE = 6
+SUMMARY_WINDOW_DIVISOR = 6
 """A summary takes no more than this fraction of a window: the one before and the one that is written are in it too."""
 _LONGEST = 300
 
-Asking = Generator[Callable[[], Any], Any, "Summary"]
+SummaryOperation = Generator[Callable[[], Any], Any, "Summary"]
 """A pipeline: it yields functions that take their time, and is sent what they return, or what that brings if it can be
 awaited. Whatever they raise is thrown into it."""
 
@@ -326,7 +326,7 @@ class Summary(NamedTuple):
     note: str = ""
 
 
-def ask_summarizers(task: SummaryTask, chain: Sequence[Summarizer], count: Callable[[str], int]) -> Asking:
+def ask_summarizers(task: SummaryTask, chain: Sequence[Summarizer], count: Callable[[str], int]) -> SummaryOperation:
     """The first summary that somebody in the chain writes.
 
     No summarizer is asked twice, but for the pieces of a conversation that it cannot read at once; one that says so
@@ -346,7 +346,7 @@ def ask_summarizers(task: SummaryTask, chain: Sequence[Summarizer], count: Calla
     waiting = deque(chain)
     while waiting:
         summarizer = waiting.popleft()
-        if summarizer.asks_model and failed_models >= MOST_FAILURES:
+        if summarizer.asks_model and failed_models >= MAX_MODEL_FAILURES:
             continue
         try:
             own = _task_for(summarizer, task)
@@ -408,7 +408,7 @@ def _prepared(task: SummaryTask, count: Callable[[str], int]) -> _Prepared:
         found = counts or (Counter() if task.context is None else count_secrets(task.context))
         if task.context is not None and found:
             task = task._replace(context=None)
-            note = f"the conversation was sent as one text, because there are secrets in it: {told_secrets(found)}"
+            note = f"the conversation was sent as one text, because there are secrets in it: {describe_secrets(found)}"
     original = count(write_transcript(task.messages)) + count(task.previous)
     task = task._replace(max_tokens=max(min(task.max_tokens, original // 2), 1))
     return _Prepared(task, original, counts, note)
@@ -418,15 +418,15 @@ def _readable(task: SummaryTask, window: int, count: Callable[[str], int]) -> tu
     """The summary so far and the pieces of a conversation, with room for the summary that is written."""
     previous = task.previous
     if window:
-        previous = shorten_text(previous, room_in(window, beside=task.max_tokens + window // 3), count)
+        previous = shorten_text(previous, compute_piece_limit(window, beside=task.max_tokens + window // 3), count)
     beside = max(count(previous), task.max_tokens) + task.max_tokens
-    return previous, cut_pieces(task.messages, window, beside=beside, count=count)
+    return previous, split_into_pieces(task.messages, window, beside=beside, count=count)
 
 
 def _task_for(summarizer: Summarizer, task: SummaryTask) -> SummaryTask:
     """A task with the time that a summarizer has, and a summary that leaves room in its window for the conversation."""
-    seconds = task.timeout if summarizer.asks_model else max(task.timeout, WITHOUT_MODEL)
-    most = summarizer.window // SUMMARY_SHARE or task.max_tokens
+    seconds = task.timeout if summarizer.asks_model else max(task.timeout, MIN_LOCAL_SECONDS)
+    most = summarizer.window // SUMMARY_WINDOW_DIVISOR or task.max_tokens
     return task._replace(timeout=seconds, max_tokens=min(task.max_tokens, most))
 
 

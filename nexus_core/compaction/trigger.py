@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.compaction.options import compaction_options
-from nexus_core.thread.totals import turns_until
+from nexus_core.compaction.options import read_compaction_options
+from nexus_core.thread.totals import count_turns
 from nexus_core.types.plugins import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nexus_core.compaction.options import CompactionOptions
-    from nexus_core.request.build import Plan
-    from nexus_core.thread.cache import Tail
+    from nexus_core.request.build import CallPlan
+    from nexus_core.thread.cache import ThreadCache
     from nexus_core.types.compaction import CompactionTrigger
     from nexus_core.types.ledger import Step
 
-DUE = "compaction-due"
+COMPACTION_DUE = "compaction-due"
 """The code of what a preview says about it."""
 
 
-def find_trigger(options: CompactionOptions, tail: Tail, tip: Step, taken: int, most: int) -> CompactionTrigger | None:
+def find_trigger(
+    options: CompactionOptions, tail: ThreadCache, tip: Step, taken: int, most: int
+) -> CompactionTrigger | None:
     """Why earlier turns should be summarised before the next call; None where nothing calls for it.
 
     Args:
@@ -33,49 +35,51 @@ def find_trigger(options: CompactionOptions, tail: Tail, tip: Step, taken: int, 
     """
     if not options.enabled:
         return None
-    if taken >= limit_of(options, most):
+    if taken >= compute_trigger_tokens(options, most):
         return "context_limit"
-    if options.trigger_turns is not None and turns_since(tail, tip) >= options.trigger_turns:
+    if options.trigger_turns is not None and count_turns_since_compaction(tail, tip) >= options.trigger_turns:
         return "periodic"
     return None
 
 
-def limit_of(options: CompactionOptions, most: int) -> int:
+def compute_trigger_tokens(options: CompactionOptions, most: int) -> int:
     """From how many tokens on earlier turns are summarised."""
     return min(int(most * options.trigger_ratio), most if options.trigger_tokens is None else options.trigger_tokens)
 
 
-def target_of(options: CompactionOptions, trigger: CompactionTrigger, most: int) -> int:
+def compute_target_tokens(options: CompactionOptions, trigger: CompactionTrigger, most: int) -> int:
     """What a conversation should come down to; 0 for as little as may stay."""
     if trigger in ("manual", "periodic"):
         return 0
     if trigger == "overflow_recovery":
         return int(most * options.overflow_ratio)
-    limit, target = limit_of(options, most), int(most * options.target_ratio)
+    limit, target = compute_trigger_tokens(options, most), int(most * options.target_ratio)
     return target if target < limit else int(limit * options.target_ratio)  # otherwise it would be due at once
 
 
-def turns_since(tail: Tail, tip: Step) -> int:
+def count_turns_since_compaction(tail: ThreadCache, tip: Step) -> int:
     """How many turns were closed since the latest compaction, or at all."""
-    before = 0 if tip.compaction is None else turns_until(tail, tail.step(tip.compaction))
-    return turns_until(tail, tip) - before - (not tip.closes)
+    before = 0 if tip.compaction is None else count_turns(tail, tail.step(tip.compaction))
+    return count_turns(tail, tip) - before - (not tip.closes)
 
 
-def due_finding(trigger: CompactionTrigger) -> Finding:
+def build_due_finding(trigger: CompactionTrigger) -> Finding:
     """What somebody should know who only looks at what would be sent."""
     why = "it does not fit otherwise" if trigger == "context_limit" else "so many turns are there"
-    return Finding(DUE, f"earlier turns are summarised before this is sent, because {why}; here, they are left out")
+    return Finding(
+        COMPACTION_DUE, f"earlier turns are summarised before this is sent, because {why}; here, they are left out"
+    )
 
 
-LEAST_GAIN = 0.1
+MIN_SAVINGS_SHARE = 0.1
 """A compaction that takes away less than this share was not worth it."""
-MOST_SMALL = 2
+MAX_SMALL_SAVINGS = 2
 """So many of those in a row are enough."""
-MOST_BETWEEN = 2
+MAX_COMPACTIONS_PER_REPLY = 2
 """So many compactions there may be without a reply between them."""
 
 
-class Gain(NamedTuple):
+class Savings(NamedTuple):
     """What a compaction brought: tokens before and after."""
 
     before: int
@@ -89,10 +93,10 @@ class Gain(NamedTuple):
     @property
     def is_small(self) -> bool:
         """Whether it was not worth it."""
-        return self.share < LEAST_GAIN
+        return self.share < MIN_SAVINGS_SHARE
 
 
-def why_to_stop(recent: Sequence[Gain], *, since_reply: int, turns_since: int, keep_turns: int = 3) -> str:
+def find_stop_reason(recent: Sequence[Savings], *, since_reply: int, turns_since: int, keep_turns: int = 3) -> str:
     """Why a conversation must not be compacted now; "" where nothing speaks against it.
 
     Args:
@@ -102,16 +106,16 @@ def why_to_stop(recent: Sequence[Gain], *, since_reply: int, turns_since: int, k
         turns_since: How many turns were closed since the last compaction.
         keep_turns: How many turns a compaction keeps: with that many new ones, there is something to take away again.
     """
-    if since_reply >= MOST_BETWEEN:
+    if since_reply >= MAX_COMPACTIONS_PER_REPLY:
         return f"there were {since_reply} compactions since the last reply"
-    last = recent[-MOST_SMALL:]
-    if len(last) == MOST_SMALL and all(gain.is_small for gain in last) and turns_since < keep_turns:
+    last = recent[-MAX_SMALL_SAVINGS:]
+    if len(last) == MAX_SMALL_SAVINGS and all(gain.is_small for gain in last) and turns_since < keep_turns:
         shares = " and ".join(f"{max(gain.share, 0):.0%}" for gain in last)
         return f"the last two compactions saved only {shares}"
     return ""
 
 
-def gains_of(compaction: Step | None) -> tuple[tuple[int, int], ...]:
+def read_savings(compaction: Step | None) -> tuple[tuple[int, int], ...]:
     """What a compaction and those before it brought, as it is written down."""
     gains = None if compaction is None else compaction.data.get("gains")
     return tuple((int(before), int(after)) for before, after in gains) if isinstance(gains, list) else ()
@@ -120,7 +124,7 @@ def gains_of(compaction: Step | None) -> tuple[tuple[int, int], ...]:
 _ANSWERS = ("reply", "turn")
 
 
-def why_not_again(tail: Tail, tip: Step, plan: Plan) -> str:
+def find_cooldown_reason(tail: ThreadCache, tip: Step, plan: CallPlan) -> str:
     """Why a thread must not be compacted by itself now; "" where nothing speaks against it.
 
     Args:
@@ -129,12 +133,14 @@ def why_not_again(tail: Tail, tip: Step, plan: Plan) -> str:
         plan: What would be sent.
     """
     latest = None if tip.compaction is None or plan.overflows else tail.step(tip.compaction)
-    since = [step for step in compactions_since_reply(tail, tip) if _was_for(step, plan.window.allowance.available)]
-    return why_to_stop(
-        [Gain(*each) for each in gains_of(latest)],
+    since = [
+        step for step in list_compactions_since_reply(tail, tip) if _was_for(step, plan.window.allowance.available)
+    ]
+    return find_stop_reason(
+        [Savings(*each) for each in read_savings(latest)],
         since_reply=len(since),
-        turns_since=turns_since(tail, tip),
-        keep_turns=compaction_options(plan.standing.settings).keep_turns,
+        turns_since=count_turns_since_compaction(tail, tip),
+        keep_turns=read_compaction_options(plan.standing.settings).keep_turns,
     )
 
 
@@ -144,7 +150,7 @@ def _was_for(compaction: Step, limit: int) -> bool:
     return not isinstance(available, int) or available <= limit
 
 
-def compactions_since_reply(tail: Tail, tip: Step) -> list[Step]:
+def list_compactions_since_reply(tail: ThreadCache, tip: Step) -> list[Step]:
     """The compactions since something was answered, whether they still count or not."""
 
     def has_answer(steps: Sequence[Step]) -> bool:

@@ -10,7 +10,7 @@ from nexus_core.history.media_placeholders import REQUEST_BYTES_RULE, count_medi
 from nexus_core.history.repair.findings import UNREPAIRED_CODES
 from nexus_core.history.repair.rules import apply_repair_rules
 from nexus_core.history.repair.validity import looks_valid_together
-from nexus_core.history.select import NEWEST_GROUP, ask_truncation, shrink_budget
+from nexus_core.history.select import NEWEST_GROUP, call_strategy, shrink_budget
 from nexus_core.types.budget import Decision
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class MessageChooser:
 
     def _spans(self, groups: LazyGroups, room: int) -> list[IndexRange]:
         # The newest group is kept even if nothing fits.
-        return groups.spans(ask_truncation(self._truncation, groups, room) if room > 0 else [NEWEST_GROUP])
+        return groups.spans(call_strategy(self._truncation, groups, room) if room > 0 else [NEWEST_GROUP])
 
     def _begun(self, places: list[int]) -> list[int]:
         """Return the indices from the first user message on, if `start_with_user` is set and there is one."""

@@ -11,18 +11,18 @@ if TYPE_CHECKING:
     from nexus_core.types.messages import Message
     from nexus_core.types.prompt import TrustLevel
 
-TRIED = "?"
+PREVIEW_TURN = "?"
 """The name of a turn that is only tried out."""
 
 
-class Key(NamedTuple):
+class MessageKey(NamedTuple):
     """Which message is meant: the step that has it, for an input the turn, and the message's place there."""
 
     step: str
     place: int
 
 
-class Sent(NamedTuple):  # of which there are many
+class HistoryItem(NamedTuple):  # of which there are many
     """A message on its way to a model.
 
     Attributes:
@@ -56,9 +56,9 @@ class Sent(NamedTuple):  # of which there are many
     margin: int = 0
 
     @property
-    def key(self) -> Key:
+    def key(self) -> MessageKey:
         """Which message it is."""
-        return Key(self.turn if self.is_input else self.step, self.place)
+        return MessageKey(self.turn if self.is_input else self.step, self.place)
 
     @property
     def trust(self) -> TrustLevel:
@@ -71,12 +71,12 @@ class Sent(NamedTuple):  # of which there are many
         return self.step in steps or (self.is_input and self.turn in steps)
 
 
-TOKENS: Callable[[Sent], int] = attrgetter("tokens")
-BYTES: Callable[[Sent], int] = attrgetter("size")
+get_tokens: Callable[[HistoryItem], int] = attrgetter("tokens")
+get_bytes: Callable[[HistoryItem], int] = attrgetter("size")
 """What a message takes: `sum(map(BYTES, sent))` is what many do, as quickly as Python can."""
 
 
-class Halves(NamedTuple):
+class SplitHistory(NamedTuple):
     """The messages of a call.
 
     Attributes:
@@ -85,14 +85,14 @@ class Halves(NamedTuple):
         progress: What was said in it since.
     """
 
-    history: list[Sent]
-    current: Sent | None
-    progress: list[Sent]
+    history: list[HistoryItem]
+    current: HistoryItem | None
+    progress: list[HistoryItem]
 
 
-def halve(sent: Iterable[Sent], turn: str) -> Halves:
+def split_history(sent: Iterable[HistoryItem], turn: str) -> SplitHistory:
     """Messages by whether they are of the open turn; a summary is of none, also where no turn is open (`""`)."""
-    halves = Halves([], None, [])
+    halves = SplitHistory([], None, [])
     for each in sent:
         if not turn or each.turn != turn:
             halves.history.append(each)
@@ -103,7 +103,7 @@ def halve(sent: Iterable[Sent], turn: str) -> Halves:
     return halves
 
 
-class Span(NamedTuple):
+class MessageRange(NamedTuple):
     """Messages from one to another, both included.
 
     Attributes:
@@ -111,8 +111,8 @@ class Span(NamedTuple):
         until: The step up to which they are read, where that is not the last one's: an input stands as it was sealed.
     """
 
-    first: Key
-    last: Key
+    first: MessageKey
+    last: MessageKey
     until: str = ""
 
     def to_json(self) -> list[Any]:
@@ -120,7 +120,7 @@ class Span(NamedTuple):
         return [list(self.first), list(self.last), *([self.until] if self.until else [])]
 
 
-class Cut(NamedTuple):
+class TruncationPoint(NamedTuple):
     """What stays of a thread.
 
     Attributes:
@@ -134,11 +134,11 @@ class Cut(NamedTuple):
     """
 
     rule: str
-    since: Key
-    spans: tuple[Span, ...] = ()
+    since: MessageKey
+    spans: tuple[MessageRange, ...] = ()
     compaction: str | None = None
     limit: int = 0
-    hidden: Key | None = None
+    hidden: MessageKey | None = None
     byte_limit: int = 0
 
     def to_json(self) -> dict[str, Any]:
@@ -150,11 +150,13 @@ class Cut(NamedTuple):
         return written | {name: value for name, value in others.items() if value}
 
 
-def read_cut(value: object) -> Cut | None:
+def read_truncation_point(value: object) -> TruncationPoint | None:
     """A cut as it was written down; None where there is none."""
     if not isinstance(value, dict):
         return None
-    spans = tuple(Span(Key(*first), Key(*last), *until) for first, last, *until in value.get("spans", ()))
-    hidden = Key(*value["hidden"]) if value.get("hidden") else None
+    spans = tuple(
+        MessageRange(MessageKey(*first), MessageKey(*last), *until) for first, last, *until in value.get("spans", ())
+    )
+    hidden = MessageKey(*value["hidden"]) if value.get("hidden") else None
     limits = {"limit": value.get("limit", 0), "byte_limit": value.get("bytes", 0)}
-    return Cut(value["rule"], Key(*value["since"]), spans, value.get("of"), hidden=hidden, **limits)
+    return TruncationPoint(value["rule"], MessageKey(*value["since"]), spans, value.get("of"), hidden=hidden, **limits)

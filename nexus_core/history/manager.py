@@ -14,7 +14,7 @@ from nexus_core.errors import UsageError
 from nexus_core.history.budget import read_definitions
 from nexus_core.history.groups import GrowingHistory, build_session_start_message, is_session_start, is_user_input
 from nexus_core.history.repair.validity import is_valid_alone
-from nexus_core.history.select import NEWEST_GROUP, ask_truncation, shrink_budget
+from nexus_core.history.select import NEWEST_GROUP, call_strategy, shrink_budget
 from nexus_core.types.messages import Message, Part, Text, ToolResult
 from nexus_core.types.plugins import Finding
 
@@ -241,7 +241,7 @@ class ContextManager:
         if self._history.sums.total <= room:
             return [slice(None)]
         # The newest group is kept even if nothing fits.
-        return ask_truncation(self._truncation, self._history.sums, room) if room > 0 else [NEWEST_GROUP]
+        return call_strategy(self._truncation, self._history.sums, room) if room > 0 else [NEWEST_GROUP]
 
     def _begun(self, kept: list[SizedMessage]) -> list[SizedMessage]:
         """Return the messages from the first user message on, if `start_with_user` is set and there is one."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nexus_core.dialects.requests import count_message_bytes
 from nexus_core.errors import NexusError, PluginError
 from nexus_core.history.groups import RunningSums, group_messages, group_newest_first
-from nexus_core.history.items import BYTES, TOKENS, Cut, Span
+from nexus_core.history.items import MessageRange, TruncationPoint, get_bytes, get_tokens
 from nexus_core.history.media_placeholders import count_media, replace_media
 from nexus_core.host.calls import describe_exception
 from nexus_core.host.discovery import OWN_DISTRIBUTION
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from nexus_core.history.groups import MessageGroup
-    from nexus_core.history.items import Key, Sent
+    from nexus_core.history.items import HistoryItem, MessageKey
     from nexus_core.types.budget import GroupSizes, TruncationStrategy
     from nexus_core.types.messages import Message
 
 NEWEST_GROUP = slice(-1, None)
 
 
-def ask_truncation(truncation: TruncationStrategy, groups: GroupSizes, budget: int) -> list[slice]:
+def call_strategy(truncation: TruncationStrategy, groups: GroupSizes, budget: int) -> list[slice]:
     """Call a truncation strategy and return the groups to keep, as slices in any order, including the newest group.
 
     Raises:
@@ -78,14 +78,14 @@ LOW_WATER = 0.6
 """When something has to be left out, what stays takes no more than this share of the room."""
 
 
-class Grouped(NamedTuple):
+class GroupedItems(NamedTuple):
     """Messages that live or die together, and what they take."""
 
     groups: list[MessageGroup]
     sums: RunningSums
 
 
-class Scale(NamedTuple):
+class SizeLimit(NamedTuple):
     """One of the two ways in which messages may be too much.
 
     Attributes:
@@ -94,10 +94,10 @@ class Scale(NamedTuple):
     """
 
     room: int
-    of: Callable[[Sent], int]
+    of: Callable[[HistoryItem], int]
 
 
-class Fitting(NamedTuple):
+class FitLimits(NamedTuple):
     """What a call may hold.
 
     Attributes:
@@ -117,14 +117,14 @@ class Fitting(NamedTuple):
     bytes: int
     limit: int
     byte_limit: int
-    hide: Callable[[Sent], Sent]
+    hide: Callable[[HistoryItem], HistoryItem]
     truncation: TruncationStrategy
     turn: str
     compaction: str | None
-    known: dict[object, Grouped]
+    known: dict[object, GroupedItems]
     pinned: Collection[str] = ()
 
-    def still_holds(self, cut: Cut | None) -> bool:
+    def still_holds(self, cut: TruncationPoint | None) -> bool:
         """Whether a cut is about this thread as it is now, and was made for as large a window."""
         return (
             cut is not None
@@ -134,24 +134,24 @@ class Fitting(NamedTuple):
             and (not cut.byte_limit or cut.byte_limit >= self.byte_limit)
         )
 
-    def fixed(self, sent: Sequence[Sent]) -> set[int]:
+    def fixed(self, sent: Sequence[HistoryItem]) -> set[int]:
         """The places of what stays in any case: a summary, what the open turn is about, what is pinned."""
         turn = self.turn
         fixed = {place for place, each in enumerate(sent) if not each.turn or (each.is_input and each.turn == turn)}
         return fixed | _pinned(sent, self.pinned)
 
     @property
-    def tokens_scale(self) -> Scale:
+    def tokens_scale(self) -> SizeLimit:
         """What there is room for in tokens."""
-        return Scale(self.room, TOKENS)
+        return SizeLimit(self.room, get_tokens)
 
     @property
-    def bytes_scale(self) -> Scale:
+    def bytes_scale(self) -> SizeLimit:
         """The same in bytes."""
-        return Scale(self.bytes, BYTES)
+        return SizeLimit(self.bytes, get_bytes)
 
 
-def _pinned(sent: Sequence[Sent], pins: Collection[str]) -> set[int]:
+def _pinned(sent: Sequence[HistoryItem], pins: Collection[str]) -> set[int]:
     """The places of what is pinned, with what lives or dies with it."""
     if not pins:
         return set()
@@ -159,7 +159,7 @@ def _pinned(sent: Sequence[Sent], pins: Collection[str]) -> set[int]:
     return {place for group in whole if any(sent[at].is_among(pins) for at in group) for place in group}
 
 
-def hide_media(sent: Sent, weigh: Callable[[Message], int]) -> Sent:
+def replace_item_media(sent: HistoryItem, weigh: Callable[[Message], int]) -> HistoryItem:
     """A message with its pictures and documents in words; the same where it has none.
 
     Args:
@@ -171,29 +171,29 @@ def hide_media(sent: Sent, weigh: Callable[[Message], int]) -> Sent:
         return sent
     message = replace_media(sent.message)
     size = count_message_bytes(message)
-    said, tokens = told_as_said(sent), weigh(message)
+    said, tokens = replace_original_media(sent), weigh(message)
     return sent._replace(message=message, tokens=tokens, said=said, size=size, hidden=count, margin=0)
 
 
-def told_as_said(sent: Sent) -> Message | None:
+def replace_original_media(sent: HistoryItem) -> Message | None:
     """What was said before it was put into words, without pictures and documents as well."""
     return None if sent.said is None else replace_media(sent.said)
 
 
-def hide_until(sent: Sequence[Sent], until: Key, fitting: Fitting) -> list[Sent]:
+def replace_media_until(sent: Sequence[HistoryItem], until: MessageKey, fitting: FitLimits) -> list[HistoryItem]:
     """Messages, all up to one without their pictures and documents; all as they are where that one is not there."""
     end = next((place for place, each in enumerate(sent, 1) if each.step and each.key == until), 0)
     fixed = fitting.fixed(sent) if end else set()
     return [fitting.hide(each) if place < end and place not in fixed else each for place, each in enumerate(sent)]
 
 
-def hide_oldest(sent: Sequence[Sent], fitting: Fitting) -> list[Sent]:
+def replace_oldest_item_media(sent: Sequence[HistoryItem], fitting: FitLimits) -> list[HistoryItem]:
     """Messages, without as many pictures and documents as it takes that they fit."""
-    until = find_hidden(sent, fitting) if sum(map(BYTES, sent)) > fitting.bytes else None
-    return list(sent) if until is None else hide_until(sent, until, fitting)
+    until = find_media_limit(sent, fitting) if sum(map(get_bytes, sent)) > fitting.bytes else None
+    return list(sent) if until is None else replace_media_until(sent, until, fitting)
 
 
-def find_hidden(sent: Sequence[Sent], fitting: Fitting) -> Key | None:
+def find_media_limit(sent: Sequence[HistoryItem], fitting: FitLimits) -> MessageKey | None:
     """The message up to which pictures and documents must be told in words; None where there are none to tell.
 
     Args:
@@ -202,10 +202,10 @@ def find_hidden(sent: Sequence[Sent], fitting: Fitting) -> Key | None:
     """
     newest = next(group_newest_first(lambda place: sent[place].message, len(sent)))
     end = newest.first if sent[-1].turn == fitting.turn else len(sent)
-    fixed, size = fitting.fixed(sent), sum(map(BYTES, sent))
+    fixed, size = fitting.fixed(sent), sum(map(get_bytes, sent))
     told = ((each, fitting.hide(each)) for place, each in enumerate(sent[:end]) if place not in fixed)
     gains = [(before.key, before.size - after.size) for before, after in told if after is not before]
-    until: Key | None = None
+    until: MessageKey | None = None
     for number, (key, gain) in enumerate(gains, 1):
         if size <= fitting.bytes * (1 if number == len(gains) else LOW_WATER):
             break
@@ -213,11 +213,11 @@ def find_hidden(sent: Sequence[Sent], fitting: Fitting) -> Key | None:
     return until
 
 
-MOST_KNOWN = 8
+MAX_CACHED_GROUPINGS = 8
 """So many lists of messages are remembered with their groups."""
 
 
-class Kept(NamedTuple):
+class KeptItems(NamedTuple):
     """What stays of messages.
 
     Attributes:
@@ -226,22 +226,22 @@ class Kept(NamedTuple):
         taken: The tokens of those that could have stayed.
     """
 
-    sent: list[Sent]
-    cut: Cut | None
+    sent: list[HistoryItem]
+    cut: TruncationPoint | None
     taken: int = 0
 
     @property
     def tokens(self) -> int:
         """What they take."""
-        return sum(map(TOKENS, self.sent))
+        return sum(map(get_tokens, self.sent))
 
     @property
     def bytes(self) -> int:
         """How many bytes they have in a request."""
-        return sum(map(BYTES, self.sent))
+        return sum(map(get_bytes, self.sent))
 
 
-def fit(sent: Sequence[Sent], cut: Cut | None, fitting: Fitting) -> Kept:
+def fit_items(sent: Sequence[HistoryItem], cut: TruncationPoint | None, fitting: FitLimits) -> KeptItems:
     """The messages that stay. Never left out: a summary, what is pinned, what the open turn is about, its newest group.
 
     Args:
@@ -256,32 +256,34 @@ def fit(sent: Sequence[Sent], cut: Cut | None, fitting: Fitting) -> Kept:
     narrowed = _narrow(kept.sent, kept.cut, fitting, fitting.bytes_scale)
     if narrowed.cut is None:
         return narrowed._replace(taken=kept.taken)
-    return Kept(narrowed.sent, narrowed.cut._replace(byte_limit=fitting.byte_limit), kept.taken)
+    return KeptItems(narrowed.sent, narrowed.cut._replace(byte_limit=fitting.byte_limit), kept.taken)
 
 
-def apply_cut(sent: Sequence[Sent], cut: Cut, fitting: Fitting) -> list[Sent] | None:
+def apply_truncation(sent: Sequence[HistoryItem], cut: TruncationPoint, fitting: FitLimits) -> list[HistoryItem] | None:
     """What a cut leaves; None where it names a message that is not there."""
     pieces = _pieces(_shown(sent, cut, fitting), cut)
     return None if pieces is None else [each for piece in pieces for each in piece]
 
 
-def _shown(sent: Sequence[Sent], cut: Cut | None, fitting: Fitting) -> Sequence[Sent]:
+def _shown(sent: Sequence[HistoryItem], cut: TruncationPoint | None, fitting: FitLimits) -> Sequence[HistoryItem]:
     """Messages with their pictures and documents, as far as a cut shows them."""
-    return sent if cut is None or cut.hidden is None else hide_until(sent, cut.hidden, fitting)
+    return sent if cut is None or cut.hidden is None else replace_media_until(sent, cut.hidden, fitting)
 
 
-def _hide_more(kept: Kept, fitting: Fitting) -> Kept:
+def _hide_more(kept: KeptItems, fitting: FitLimits) -> KeptItems:
     """As much as has to be, and a while's worth more, told in words."""
-    until = find_hidden(kept.sent, fitting)
+    until = find_media_limit(kept.sent, fitting)
     if until is None:
         return kept
     first = next(each.key for each in kept.sent if each.turn)
-    cut = kept.cut or Cut(fitting.truncation.name, first, (), fitting.compaction, fitting.limit)
+    cut = kept.cut or TruncationPoint(fitting.truncation.name, first, (), fitting.compaction, fitting.limit)
     cut = cut._replace(hidden=until, byte_limit=fitting.byte_limit)
-    return Kept(hide_until(kept.sent, until, fitting), cut, kept.taken)
+    return KeptItems(replace_media_until(kept.sent, until, fitting), cut, kept.taken)
 
 
-def _narrow(sent: Sequence[Sent], cut: Cut | None, fitting: Fitting, scale: Scale) -> Kept:
+def _narrow(
+    sent: Sequence[HistoryItem], cut: TruncationPoint | None, fitting: FitLimits, scale: SizeLimit
+) -> KeptItems:
     """The messages that stay on one of the two scales, arguments as for `fit`."""
     pieces = None if cut is None else _pieces(sent, cut)
     if pieces is None:
@@ -289,18 +291,18 @@ def _narrow(sent: Sequence[Sent], cut: Cut | None, fitting: Fitting, scale: Scal
     left = [each for piece in pieces for each in piece]
     taken = sum(map(scale.of, left))
     if taken <= scale.room:
-        return Kept(left, cut, taken)
+        return KeptItems(left, cut, taken)
     places = _choose(left, fitting, scale)
     if len(places) == len(left):  # there is nothing more to leave out
-        return Kept(left, cut, taken)
+        return KeptItems(left, cut, taken)
     ends = set(accumulate(map(len, pieces)))
     narrower = _cut(left, places, ends, fitting)
     if cut is not None and narrower is not None:
         narrower = narrower._replace(hidden=cut.hidden, byte_limit=cut.byte_limit)
-    return Kept([left[place] for place in places], narrower, taken)
+    return KeptItems([left[place] for place in places], narrower, taken)
 
 
-def _pieces(sent: Sequence[Sent], cut: Cut) -> list[Sequence[Sent]] | None:
+def _pieces(sent: Sequence[HistoryItem], cut: TruncationPoint) -> list[Sequence[HistoryItem]] | None:
     """What a cut leaves, piece by piece: a summary, what stays of the beginning, and the rest."""
     keys = {cut.since, *(key for span in cut.spans for key in (span.first, span.last))}
     found = {each.key: place for place, each in enumerate(sent) if each.step and each.key in keys}
@@ -310,13 +312,13 @@ def _pieces(sent: Sequence[Sent], cut: Cut) -> list[Sequence[Sent]] | None:
     return [[each for each in sent if not each.turn], *early, sent[found[cut.since] :]]
 
 
-def _choose(sent: Sequence[Sent], fitting: Fitting, scale: Scale) -> list[int]:
+def _choose(sent: Sequence[HistoryItem], fitting: FitLimits, scale: SizeLimit) -> list[int]:
     """The places that stay, up to the low-water mark."""
     turn, of = fitting.turn, scale.of
     fixed = fitting.fixed(sent)
     free = sorted(set(range(len(sent))).difference(fixed))
     taken = sum(of(sent[place]) for place in fixed)
-    low = Scale(int(scale.room * LOW_WATER) - taken, of)
+    low = SizeLimit(int(scale.room * LOW_WATER) - taken, of)
     kept = _choose_groups([sent[place] for place in free], fitting, low)
     # A truncation keeps the newest group in any case; that of a turn which is over is not worth an error.
     if sum(of(sent[free[at]]) for at in kept) > scale.room - taken:
@@ -324,16 +326,18 @@ def _choose(sent: Sequence[Sent], fitting: Fitting, scale: Scale) -> list[int]:
     return sorted({*_begun(sent, [free[at] for at in kept], turn), *fixed})
 
 
-def _choose_groups(sent: Sequence[Sent], fitting: Fitting, scale: Scale) -> list[int]:
+def _choose_groups(sent: Sequence[HistoryItem], fitting: FitLimits, scale: SizeLimit) -> list[int]:
     if not sent:
         return []
     found, sums = _grouped(sent, fitting.known, scale.of)
-    slices = ask_truncation(fitting.truncation, sums, scale.room) if scale.room > 0 else [NEWEST_GROUP]
+    slices = call_strategy(fitting.truncation, sums, scale.room) if scale.room > 0 else [NEWEST_GROUP]
     chosen = sorted({at for part in slices for at in range(len(found))[part]})
     return [place for at in chosen for place in range(found[at].first, found[at].last + 1)]
 
 
-def _grouped(sent: Sequence[Sent], known: dict[object, Grouped], of: Callable[[Sent], int]) -> Grouped:
+def _grouped(
+    sent: Sequence[HistoryItem], known: dict[object, GroupedItems], of: Callable[[HistoryItem], int]
+) -> GroupedItems:
     """The groups of messages; the same messages are often asked about again."""
     # What is told in words takes less than it did before.
     key = sent[0].key, sent[-1].key, len(sent), sum(map(of, sent))
@@ -341,14 +345,14 @@ def _grouped(sent: Sequence[Sent], known: dict[object, Grouped], of: Callable[[S
     if grouped is None:
         found = group_messages([each.message for each in sent])
         sizes = (sum(map(of, sent[group.first : group.last + 1])) for group in found)
-        grouped = Grouped(found, RunningSums(sizes))
-        if len(known) >= MOST_KNOWN:
+        grouped = GroupedItems(found, RunningSums(sizes))
+        if len(known) >= MAX_CACHED_GROUPINGS:
             known.clear()
         known[key] = grouped
     return grouped
 
 
-def _begun(sent: Sequence[Sent], kept: list[int], turn: str) -> list[int]:
+def _begun(sent: Sequence[HistoryItem], kept: list[int], turn: str) -> list[int]:
     """Without the end of a turn whose beginning is left out, before the first word of the user."""
     if kept[:1] == [0]:
         return kept
@@ -356,11 +360,13 @@ def _begun(sent: Sequence[Sent], kept: list[int], turn: str) -> list[int]:
     return kept[first:]
 
 
-def _is_beginning(sent: Sent, turn: str) -> bool:
+def _is_beginning(sent: HistoryItem, turn: str) -> bool:
     return sent.turn == turn or (sent.message.role == "user" and not sent.message.tool_results)
 
 
-def _cut(sent: Sequence[Sent], places: Sequence[int], ends: set[int], fitting: Fitting) -> Cut | None:
+def _cut(
+    sent: Sequence[HistoryItem], places: Sequence[int], ends: set[int], fitting: FitLimits
+) -> TruncationPoint | None:
     """The cut that leaves some places: the last run of them is open, what stays before it is closed.
 
     Args:
@@ -373,11 +379,11 @@ def _cut(sent: Sequence[Sent], places: Sequence[int], ends: set[int], fitting: F
     if not runs:
         return None
     spans = tuple(_span(sent[run[0]], sent[run[-1]]) for run in runs[:-1])
-    return Cut(fitting.truncation.name, sent[runs[-1][0]].key, spans, fitting.compaction, fitting.limit)
+    return TruncationPoint(fitting.truncation.name, sent[runs[-1][0]].key, spans, fitting.compaction, fitting.limit)
 
 
-def _span(first: Sent, last: Sent) -> Span:
-    return Span(first.key, last.key, "" if last.step == last.key.step else last.step)
+def _span(first: HistoryItem, last: HistoryItem) -> MessageRange:
+    return MessageRange(first.key, last.key, "" if last.step == last.key.step else last.step)
 
 
 def _runs(places: Sequence[int], ends: set[int]) -> Iterator[list[int]]:

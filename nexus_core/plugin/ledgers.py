@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         StepRow,
     )
     from nexus_core.ledger.url import without_secret
-    from nexus_core.session.replay import tools_offered
+    from nexus_core.session.replay import restore_tool_offers as tools_offered
     from nexus_core.thread.lookup import find_step
     from nexus_core.thread.turns import CallResult, RecordedCall
     from nexus_core.types.ledger import NewStep, SessionRecord
@@ -53,7 +53,7 @@ _HOMES = {
     "find_step": "nexus_core.thread.lookup:find_step",
     "redacted_text": "nexus_core.ledger.search:redacted_text",
     "search_session": "nexus_core.ledger.search:search_session",
-    "tools_offered": "nexus_core.session.replay:tools_offered",
+    "tools_offered": "nexus_core.session.replay:restore_tool_offers",
     "without_secret": "nexus_core.ledger.url:without_secret",
 }
 """The definition of each name, as `module:attribute`."""

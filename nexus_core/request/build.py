@@ -7,13 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.history.budget import require_within_budget
-from nexus_core.history.items import BYTES, TOKENS, TRIED, Sent, halve
-from nexus_core.history.select import fit
-from nexus_core.request.input import with_event
-from nexus_core.request.placements import Pieces, place_all, read_mentions
-from nexus_core.request.renderer import arrange
-from nexus_core.request.window import Window
-from nexus_core.request.writer import LaterWriter
+from nexus_core.history.items import PREVIEW_TURN, HistoryItem, get_bytes, get_tokens, split_history
+from nexus_core.history.select import fit_items
+from nexus_core.request.input import add_event
+from nexus_core.request.placements import CallPieces, place_pieces, read_section_entries
+from nexus_core.request.renderer import arrange_messages
+from nexus_core.request.window import ContextWindow
+from nexus_core.request.writer import LazyWriter
 from nexus_core.text.safety import visible_line
 from nexus_core.thread.totals import get_parent_turn
 from nexus_core.types.assembled import AssembledContext
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from nexus_core.errors import BudgetError
-    from nexus_core.history.items import Cut
-    from nexus_core.history.select import Fitting, Kept
-    from nexus_core.request.input import Said, Worded
-    from nexus_core.request.placements import Mention
-    from nexus_core.request.prefix import Draft, Epoch
+    from nexus_core.history.items import TruncationPoint
+    from nexus_core.history.select import FitLimits, KeptItems
+    from nexus_core.request.input import RenderedInput, UserInput
+    from nexus_core.request.placements import SectionEntry
+    from nexus_core.request.prefix import PendingPrefix, Prefix
     from nexus_core.request.runtime import SessionRuntime
     from nexus_core.request.static_context import StaticContext
-    from nexus_core.thread.cache import Tail
-    from nexus_core.thread.state import State
+    from nexus_core.thread.cache import ThreadCache
+    from nexus_core.thread.state import SessionState
     from nexus_core.thread.turns import Turn
     from nexus_core.types.assembled import ContextWriter
     from nexus_core.types.budget import Decision, TokenBudget
@@ -71,9 +71,9 @@ class Call(NamedTuple):
     """
 
     request: Request
-    epoch: Epoch
+    epoch: Prefix
     renderer: Renderer
-    sent: list[Sent]
+    sent: list[HistoryItem]
     turn: str
     parent_turn: str | None
     provider: str
@@ -110,7 +110,7 @@ def assemble(call: Call) -> AssembledContext:
         model_config=call.options,
         token_budget=_spent(call, told),
         session_label=call.request.session,
-        turn_id="" if call.turn == TRIED else call.turn,
+        turn_id="" if call.turn == PREVIEW_TURN else call.turn,
         parent_turn_id=call.parent_turn,
         role=call.request.role,
         toolset_name=call.request.role,
@@ -126,7 +126,7 @@ def assemble(call: Call) -> AssembledContext:
         message_tokens=(
             *told.tokens,
             *([] if told.said is None else [told.event]),
-            *map(TOKENS, told.progress),
+            *map(get_tokens, told.progress),
         ),
         writer=call.writer,
     )
@@ -135,7 +135,7 @@ def assemble(call: Call) -> AssembledContext:
 def _spent(call: Call, told: _Weighed) -> TokenBudget:
     """What the call takes of its allowance."""
     memory = min(call.memory, told.event)
-    history = sum(told.tokens) + sum(map(TOKENS, told.progress))
+    history = sum(told.tokens) + sum(map(get_tokens, told.progress))
     used = call.fixed | {"history": history, "memory": memory, "event": told.event - memory}
     measured = call.measured | {"history": told.bytes, "event": told.event_bytes}
     budget = replace(call.allowance, used=used, margin=told.margin, bytes=sum(measured.values()))
@@ -158,7 +158,7 @@ class _Weighed(NamedTuple):
 
     past: tuple[Message, ...]
     said: Message | None
-    progress: list[Sent]
+    progress: list[HistoryItem]
     tokens: list[int]
     event: int
     margin: int
@@ -167,12 +167,12 @@ class _Weighed(NamedTuple):
 
 
 def _weighed(call: Call) -> _Weighed:
-    history, current, progress = halve(call.sent, call.turn)
-    since = sum(map(BYTES, progress))
+    history, current, progress = split_history(call.sent, call.turn)
+    since = sum(map(get_bytes, progress))
     if call.renderer.arrange is None:
-        past, tokens = tuple(each.message for each in history), list(map(TOKENS, history))
+        past, tokens = tuple(each.message for each in history), list(map(get_tokens, history))
         event, margin, event_bytes = (current.tokens, current.margin, current.size) if current else (0, 0, 0)
-        size = sum(map(BYTES, history)) + since
+        size = sum(map(get_bytes, history)) + since
         return _Weighed(past, current.message if current else None, progress, tokens, event, margin, size, event_bytes)
     past, said = arrange_sent(call.request, call.renderer, call.sent, call.turn, call.epoch.tools)
     event, event_bytes = (call.weigh(said), call.measure(said)) if said else (0, 0)
@@ -181,15 +181,15 @@ def _weighed(call: Call) -> _Weighed:
 
 
 def arrange_sent(
-    request: Request, renderer: Renderer, sent: Sequence[Sent], turn: str, tools: tuple[Tool, ...]
+    request: Request, renderer: Renderer, sent: Sequence[HistoryItem], turn: str, tools: tuple[Tool, ...]
 ) -> ArrangedMessages:
     """History and input as a renderer that rearranges them sends them; arguments as in `Call`."""
     from nexus_core.types.prompt import ArrangeRequest, PastMessage
 
-    history, current, _ = halve(sent, turn)
+    history, current, _ = split_history(sent, turn)
     past = tuple(PastMessage(each.message, each.created, each.is_input, each.said or each.message) for each in history)
     said = current.message if current else None
-    return arrange(renderer, ArrangeRequest(request=request, history=past, current=said, tools=tools))
+    return arrange_messages(renderer, ArrangeRequest(request=request, history=past, current=said, tools=tools))
 
 
 class Ingredients(NamedTuple):
@@ -203,23 +203,23 @@ class Ingredients(NamedTuple):
     """
 
     request: Request
-    epoch: Epoch
+    epoch: Prefix
     renderer: Renderer
-    sent: list[Sent]
+    sent: list[HistoryItem]
     turn: str
     parent_turn: str | None
     permissions: tuple[str, ...]
-    mentions: Sequence[Mention]
+    mentions: Sequence[SectionEntry]
     dropped: tuple[Decision, ...]
     hidden: tuple[Decision, ...]
     static: Callable[[], tuple[Placement, ...]]
 
 
-def make_call(place: SessionRuntime, settings: Settings, window: Window, made_of: Ingredients) -> Call:
+def make_call(place: SessionRuntime, settings: Settings, window: ContextWindow, made_of: Ingredients) -> Call:
     """A call within a model's window, as settings want it."""
     epoch, sent, turn = made_of.epoch, made_of.sent, made_of.turn
     fixed = window.prefix_sizes.count_tokens(epoch)
-    pieces = Pieces(made_of.static, sent, made_of.dropped, turn, made_of.mentions, window.scales.placed)
+    pieces = CallPieces(made_of.static, sent, made_of.dropped, turn, made_of.mentions, window.scales.placed)
     return Call(
         request=made_of.request,
         epoch=epoch,
@@ -239,18 +239,18 @@ def make_call(place: SessionRuntime, settings: Settings, window: Window, made_of
         findings=(),
         weigh=window.scales.weigh,
         measure=window.scales.measure,
-        placements=partial(place_all, pieces),
-        writer=LaterWriter(window.model, partial(place.model, settings=settings), settings, place.dialects),
+        placements=partial(place_pieces, pieces),
+        writer=LazyWriter(window.model, partial(place.model, settings=settings), settings, place.dialects),
     )
 
 
-SHARE = 10
+MIN_NAMED_FRACTION = 10
 """What takes less than this fraction of all is not worth naming."""
-MOST = 3
+MAX_NAMED_PIECES = 3
 """So many are named."""
 
 
-def name_large_pieces(error: BudgetError, placements: Iterable[Placement]) -> BudgetError:
+def name_largest_pieces(error: BudgetError, placements: Iterable[Placement]) -> BudgetError:
     """An error that also says which pieces of the call are large; as it was where they are counted otherwise.
 
     Args:
@@ -259,9 +259,9 @@ def name_large_pieces(error: BudgetError, placements: Iterable[Placement]) -> Bu
     """
     if error.unit != "tokens":
         return error
-    large = [each for each in placements if each.tokens * SHARE >= error.needed]
+    large = [each for each in placements if each.tokens * MIN_NAMED_FRACTION >= error.needed]
     large.sort(key=lambda each: (-each.tokens, each.name))
-    return error.naming((_name(each), each.tokens) for each in large[:MOST])
+    return error.naming((_name(each), each.tokens) for each in large[:MAX_NAMED_PIECES])
 
 
 def _name(placement: Placement) -> str:
@@ -273,11 +273,11 @@ def _name(placement: Placement) -> str:
     return visible_line(f"{what} {placement.title or placement.name!r} of {format_source(placement.source.uri)}")
 
 
-NOTHING_SAID = "nothing-said"
-CALLS_WAITING = "calls-waiting"
+NOTHING_TO_SEND = "nothing-said"
+CALLS_PENDING = "calls-waiting"
 
 
-def find_unsendable(turn: Turn, sent: Sequence[Sent]) -> Iterator[Finding]:
+def find_unsendable(turn: Turn, sent: Sequence[HistoryItem]) -> Iterator[Finding]:
     """Why an API would refuse a call, or answer something else than one thinks.
 
     Args:
@@ -286,28 +286,28 @@ def find_unsendable(turn: Turn, sent: Sequence[Sent]) -> Iterator[Finding]:
     """
     if turn.pending:
         waiting = ", ".join(map(str, turn.pending))
-        yield Finding(CALLS_WAITING, f"{waiting}: the result is not recorded yet, and an API would refuse this call")
+        yield Finding(CALLS_PENDING, f"{waiting}: the result is not recorded yet, and an API would refuse this call")
     elif not turn.is_open and sent and sent[-1].message.role == "assistant":
         what = (
             "no turn is open, and the last word is the model's: an API would refuse this call, or go on writing there"
         )
-        yield Finding(NOTHING_SAID, f"{what}; a message opens a turn")
+        yield Finding(NOTHING_TO_SEND, f"{what}; a message opens a turn")
 
 
-STARTED = "?start"
+START_TURN = "?start"
 """The turn of the line that says when a session started, as long as that is not stored."""
 NEWEST_FIRST = "oldest_first"
 """The strategy that never looks at the beginning of a thread, so that it need not be read."""
 
 
-class Seal(NamedTuple):
+class PendingRender(NamedTuple):
     """What has to be written down before something is sent: a step, and what it names."""
 
     step: NewStep
     blobs: tuple[bytes, ...]
 
 
-class Plan(NamedTuple):
+class CallPlan(NamedTuple):
     """What is to be sent.
 
     Attributes:
@@ -321,10 +321,10 @@ class Plan(NamedTuple):
     """
 
     call: Call
-    seal: Seal | None
+    seal: PendingRender | None
     due: CompactionTrigger | None
-    event: Sent | None
-    window: Window
+    event: HistoryItem | None
+    window: ContextWindow
     standing: StaticContext
     overflows: bool
 
@@ -343,10 +343,10 @@ class _Pieces(NamedTuple):
     """
 
     request: Request
-    history: list[Sent]
+    history: list[HistoryItem]
     sections: Sequence[Section] | None
-    said: Said | None
-    cut: Cut | None
+    said: UserInput | None
+    cut: TruncationPoint | None
     turn: str
     now: int
 
@@ -370,8 +370,8 @@ class CallPlanner:
     def __init__(
         self,
         place: SessionRuntime,
-        tail: Tail | None,
-        state: State,
+        tail: ThreadCache | None,
+        state: SessionState,
         standing: StaticContext,
         model: str,
         *,
@@ -384,9 +384,9 @@ class CallPlanner:
         self._model = model
         self._start = start
         self.find_trigger: Callable[[int, int], CompactionTrigger | None] = lambda _used, _limit: None
-        self._window = Window(place, standing.settings, model, state, tail)
+        self._window = ContextWindow(place, standing.settings, model, state, tail)
 
-    def plan(self, said: Said | None = None) -> Plan:
+    def plan(self, said: UserInput | None = None) -> CallPlan:
         """Routing, system prompt, history, event, tools, budget: in this order.
 
         Args:
@@ -394,23 +394,23 @@ class CallPlanner:
         """
         state, window, now = self._state, self._window, self._place.now()
         opened = state.open_turn
-        turn = TRIED if said is not None else opened.steps[0].id if opened else ""
+        turn = PREVIEW_TURN if said is not None else opened.steps[0].id if opened else ""
         request = self._request(said)
         cut = state.cut if window.fitting(turn, state.tip).still_holds(state.cut) else None
         is_new = said is not None or (opened is not None and not opened.is_sealed)
         sections = self._place.host.current_sections(request, self._standing.loaded) if is_new else None
         pieces = _Pieces(request, self._read(cut, turn), sections, said, cut, turn, now)
         draft, kept, worded = self._fit(pieces)
-        mentions = worded.mentions if worded else read_mentions(opened.sealed("told")) if opened else []
+        mentions = worded.mentions if worded else read_section_entries(opened.sealed("told")) if opened else []
         call = self._call(request, draft, kept, turn, mentions)
         seal = None if opened is None or said is not None else self._seal(opened, draft, kept.cut, worded)
         due = self.find_trigger(kept.taken + sum(call.fixed.values()), window.most)
         about = (each for each in kept.sent if each.is_input and each.turn == turn)
         event = worded.plain if worded else next(about, None)
         overflows = due is not None and self._over(pieces, draft, kept) > 0
-        return Plan(call, seal, due, event, window, self._standing, overflows)
+        return CallPlan(call, seal, due, event, window, self._standing, overflows)
 
-    def _fit(self, pieces: _Pieces) -> tuple[Draft, Kept, Worded | None]:
+    def _fit(self, pieces: _Pieces) -> tuple[PendingPrefix, KeptItems, RenderedInput | None]:
         """The epoch and what stays beside it; a new one where announcements are left out, or do not fit."""
         epochs, state, standing, now = self._place.epochs, self._state, self._standing, pieces.now
         before = epochs.find(state.epoch, state.view)
@@ -421,13 +421,15 @@ class CallPlanner:
             kept, worded = self._kept(pieces, draft)
         return draft, kept, worded
 
-    def _needs_all_anew(self, pieces: _Pieces, draft: Draft, kept: Kept, worded: Worded | None) -> bool:
+    def _needs_all_anew(
+        self, pieces: _Pieces, draft: PendingPrefix, kept: KeptItems, worded: RenderedInput | None
+    ) -> bool:
         """Whether a prompt with all changes in it must take the place of one beside announcements of them."""
         if kept.cut is not None and kept.cut != self._state.cut and self._state.view not in ("", draft.epoch.view):
             return True  # what was announced may be left out; all after the prompt is read anew in any case
         return worded is not None and bool(self._notices(draft)) and self._over(pieces, draft, kept) > 0
 
-    def _kept(self, pieces: _Pieces, draft: Draft) -> tuple[Kept, Worded | None]:
+    def _kept(self, pieces: _Pieces, draft: PendingPrefix) -> tuple[KeptItems, RenderedInput | None]:
         fitting = self._window.fitting(pieces.turn, self._state.tip, draft.epoch)
         kept, worded = self._chosen(pieces, draft, fitting)
         while self._standing.renderer.arrange is not None:
@@ -442,79 +444,83 @@ class CallPlanner:
             kept, worded = fewer, again
         return kept, worded
 
-    def _chosen(self, pieces: _Pieces, draft: Draft, fitting: Fitting) -> tuple[Kept, Worded | None]:
+    def _chosen(
+        self, pieces: _Pieces, draft: PendingPrefix, fitting: FitLimits
+    ) -> tuple[KeptItems, RenderedInput | None]:
         """What stays as it is written down, and what was said in words; a renderer may make more or less of it."""
         window, turn, history, cut = self._window, pieces.turn, pieces.history, pieces.cut
         if pieces.sections is None:
-            return fit(window.with_margin(history, turn), cut, fitting), None
-        from nexus_core.request.input import Wording
+            return fit_items(window.with_margin(history, turn), cut, fitting), None
+        from nexus_core.request.input import InputRenderer
 
         told = [*self._notices(draft), *pieces.sections]
-        wording = Wording(pieces.request, self._standing, told, window, pieces.now)
+        wording = InputRenderer(pieces.request, self._standing, told, window, pieces.now)
         return wording.fit(self._said(pieces.said, history, turn), self._before(history, turn), cut, fitting)
 
-    def _over(self, pieces: _Pieces, draft: Draft, kept: Kept) -> int:
+    def _over(self, pieces: _Pieces, draft: PendingPrefix, kept: KeptItems) -> int:
         """How many tokens do not fit; below 0, how many there are left."""
         tokens, _ = self._taken(pieces, draft, kept)
         return tokens - self._window.fitting(pieces.turn, self._state.tip, draft.epoch).room
 
-    def _taken(self, pieces: _Pieces, draft: Draft, kept: Kept) -> tuple[int, int]:
+    def _taken(self, pieces: _Pieces, draft: PendingPrefix, kept: KeptItems) -> tuple[int, int]:
         """The tokens and the bytes of the messages, as the renderer may rearrange them."""
         renderer, turn, scales = self._standing.renderer, pieces.turn, self._window.scales
         if renderer.arrange is None:
             return kept.tokens, kept.bytes
         past, said = arrange_sent(pieces.request, renderer, kept.sent, turn, draft.epoch.tools)
-        arranged, (_, _, progress) = [*past, *([said] if said else [])], halve(kept.sent, turn)
-        tokens = sum(map(scales.weigh, arranged)) + sum(map(TOKENS, progress))
-        return tokens, sum(map(scales.measure, arranged)) + sum(map(BYTES, progress))
+        arranged, (_, _, progress) = [*past, *([said] if said else [])], split_history(kept.sent, turn)
+        tokens = sum(map(scales.weigh, arranged)) + sum(map(get_tokens, progress))
+        return tokens, sum(map(scales.measure, arranged)) + sum(map(get_bytes, progress))
 
     # ---- what was said ----------------------------------------------------------------------------------------
 
-    def _request(self, said: Said | None) -> Request:
+    def _request(self, said: UserInput | None) -> Request:
         opened = self._state.open_turn
         message, event = (said.message, said.event) if said else (opened.said if opened else None, self._state.event)
-        return replace(with_event(self._standing.request, message, event), model=self._model)
+        return replace(add_event(self._standing.request, message, event), model=self._model)
 
-    def _read(self, cut: Cut | None, turn: str) -> list[Sent]:
+    def _read(self, cut: TruncationPoint | None, turn: str) -> list[HistoryItem]:
         tip = self._state.tip
         if tip is None or self._tail is None:
             return [self._started()] if self._start else []
-        from nexus_core.thread.projection import Bounds, read_cut_thread, read_thread
+        from nexus_core.thread.projection import ReadLimits, read_thread, read_truncated_thread
 
         scales = self._window.scales
         if cut is not None:
-            return read_cut_thread(self._tail, tip, scales, cut, turn)
+            return read_truncated_thread(self._tail, tip, scales, cut, turn)
         is_bounded = self._window.truncation.name == NEWEST_FIRST and not self._state.pins
-        return read_thread(self._tail, tip, scales, Bounds(self._window.most if is_bounded else None, turn))
+        return read_thread(self._tail, tip, scales, ReadLimits(self._window.most if is_bounded else None, turn))
 
-    def _started(self) -> Sent:
+    def _started(self) -> HistoryItem:
         """Return the first message of a session that is not stored yet."""
         from nexus_core.request.input import build_session_start_message_at
 
         message, scales = build_session_start_message_at(self._place.now()), self._window.scales
-        return Sent(message, scales.weigh(message), STARTED, is_input=True, size=scales.measure(message))
+        return HistoryItem(message, scales.weigh(message), START_TURN, is_input=True, size=scales.measure(message))
 
-    def _said(self, said: Said | None, history: Sequence[Sent], turn: str) -> Sent:
+    def _said(self, said: UserInput | None, history: Sequence[HistoryItem], turn: str) -> HistoryItem:
         if said is not None:
-            return Sent(said.message, 0, turn, is_input=True)
+            return HistoryItem(said.message, 0, turn, is_input=True)
         return next(each for each in history if each.is_input and each.turn == turn)
 
-    def _before(self, history: Sequence[Sent], turn: str) -> list[Sent]:
+    def _before(self, history: Sequence[HistoryItem], turn: str) -> list[HistoryItem]:
         return [each for each in history if not (each.is_input and each.turn == turn)]
 
-    def _notices(self, draft: Draft) -> list[Section]:
+    def _notices(self, draft: PendingPrefix) -> list[Section]:
         """What is to be announced, because it has changed since the model was told; nothing in a new epoch."""
         told = self._state.view or draft.epoch.view
         if draft.blobs or not told or told == self._standing.view_digest:
             return []
-        from nexus_core.request.prefix import notice_of
+        from nexus_core.request.prefix import build_change_notice
 
-        notice = notice_of(self._place.epochs.view(told), self._standing.sections)
+        notice = build_change_notice(self._place.epochs.view(told), self._standing.sections)
         return [] if notice is None else [notice]
 
     # ---- what comes of it -------------------------------------------------------------------------------------
 
-    def _call(self, request: Request, draft: Draft, kept: Kept, turn: str, mentions: Sequence[Mention]) -> Call:
+    def _call(
+        self, request: Request, draft: PendingPrefix, kept: KeptItems, turn: str, mentions: Sequence[SectionEntry]
+    ) -> Call:
         standing = self._standing
         made_of = Ingredients(
             request=request,
@@ -541,21 +547,21 @@ class CallPlanner:
 
         return tuple(find_invalid_tools(complete_schemas(tools, rules), rules))
 
-    def _left_out(self, cut: Cut | None) -> tuple[Decision, ...]:
+    def _left_out(self, cut: TruncationPoint | None) -> tuple[Decision, ...]:
         if cut is None or self._tail is None:
             return ()
-        from nexus_core.thread.projection import left_out
+        from nexus_core.thread.projection import list_dropped_steps
 
-        return tuple(left_out(self._tail, cut, self._state.tip, self._window.scales.name))
+        return tuple(list_dropped_steps(self._tail, cut, self._state.tip, self._window.scales.name))
 
-    def _told_in_words(self, kept: Kept) -> tuple[Decision, ...]:
+    def _told_in_words(self, kept: KeptItems) -> tuple[Decision, ...]:
         if kept.cut is None or kept.cut.hidden is None or self._tail is None:
             return ()
-        from nexus_core.thread.projection import told_in_words
+        from nexus_core.thread.projection import list_masked_steps
 
-        return tuple(told_in_words(self._tail, kept.sent))
+        return tuple(list_masked_steps(self._tail, kept.sent))
 
-    def _static(self, draft: Draft) -> tuple[Placement, ...]:
+    def _static(self, draft: PendingPrefix) -> tuple[Placement, ...]:
         sections = self._standing.sections if draft.blobs else self._place.epochs.view(draft.epoch.view)
         return self._window.prefix_sizes.place(draft.epoch.digest, sections, self._standing.offered)
 
@@ -564,7 +570,9 @@ class CallPlanner:
         before = opened.steps[0].parent if opened else tip.id if tip else None
         return None if self._tail is None else get_parent_turn(self._tail, before)
 
-    def _seal(self, turn: Turn, draft: Draft, cut: Cut | None, worded: Worded | None) -> Seal | None:
+    def _seal(
+        self, turn: Turn, draft: PendingPrefix, cut: TruncationPoint | None, worded: RenderedInput | None
+    ) -> PendingRender | None:
         """The step that says what is sent from now on; None where the steps there are say it already."""
         from nexus_core.types.ledger import NewStep
 
@@ -579,7 +587,7 @@ class CallPlanner:
         if draft.blobs or not state.view:
             data["view"] = draft.epoch.view
         if worded is None:
-            return Seal(NewStep(kind="sealed", data=data), (*blobs, standing.setup))
+            return PendingRender(NewStep(kind="sealed", data=data), (*blobs, standing.setup))
         if not blobs:
             data["view"], blobs = standing.view_digest, (standing.view,)
         data |= {
@@ -587,4 +595,4 @@ class CallPlanner:
             "context": [dict(worded.context)],
             "told": [each.to_json() for each in worded.mentions],
         }
-        return Seal(NewStep(kind="sealed", messages=(worded.message,), data=data), (*blobs, standing.setup))
+        return PendingRender(NewStep(kind="sealed", messages=(worded.message,), data=data), (*blobs, standing.setup))

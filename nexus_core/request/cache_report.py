@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.request.prefix import changed_sections
-from nexus_core.thread.state import State
-from nexus_core.thread.turns import Turn, usage_of
+from nexus_core.request.prefix import find_changed_sections
+from nexus_core.thread.state import SessionState
+from nexus_core.thread.turns import Turn, get_step_usage
 from nexus_core.types.assembled import CacheMiss, CacheReport
 from nexus_core.types.prompt import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from nexus_core.history.items import Cut
-    from nexus_core.request.prefix import Epoch, Epochs
+    from nexus_core.history.items import TruncationPoint
+    from nexus_core.request.prefix import Prefix, PrefixStore
     from nexus_core.request.runtime import SessionRuntime
-    from nexus_core.thread.cache import Tail
+    from nexus_core.thread.cache import ThreadCache
     from nexus_core.types.ledger import Step
     from nexus_core.types.prompt import Section
     from nexus_core.types.settings import Settings
 
-LASTS = 5 * 60 * 1000
+CACHE_LIFETIME_MS = 5 * 60 * 1000
 """Milliseconds. So long providers keep a beginning at least, unless they are asked for more."""
-NEAR = 0.75
+CACHE_TOLERANCE = 0.75
 """The share of what is expected that counts as all of it: providers cache in blocks, and count in their own way."""
 
 
@@ -42,7 +42,7 @@ class CallFacts(NamedTuple):
 
     model: str
     epoch: str
-    cut: Cut | None
+    cut: TruncationPoint | None
     compaction: str | None
     sent: int | None
     cached: int | None
@@ -65,13 +65,15 @@ def report_cache(
         return CacheReport(expected=0, got=call.cached, blame=CacheMiss(cause="first", message=message))
     if before.sent is None or call.cached is None:
         return CacheReport(expected=before.sent, got=call.cached)
-    if call.cached >= before.sent * NEAR:
+    if call.cached >= before.sent * CACHE_TOLERANCE:
         return CacheReport(expected=before.sent, got=call.cached)
     blame = next(_blames(call, before, minimum, blame_epoch))
     return CacheReport(expected=before.sent, got=call.cached, blame=blame)
 
 
-def compare_epochs(before: Epoch, after: Epoch, told: Sequence[Section], now: Sequence[Section]) -> CacheMiss | None:
+def compare_prefixes(
+    before: Prefix, after: Prefix, told: Sequence[Section], now: Sequence[Section]
+) -> CacheMiss | None:
     """The first tool or section by which two epochs differ; providers read tools first."""
     renderers = before.basis.get("renderer"), after.basis.get("renderer")
     if renderers[0] != renderers[1]:
@@ -83,7 +85,7 @@ def compare_epochs(before: Epoch, after: Epoch, told: Sequence[Section], now: Se
             return CacheMiss(cause="tool", name=name, message=message)
     if list(tools[0]) != list(tools[1]):
         return CacheMiss(cause="tool", message="the tools are in another order")
-    for was, section in changed_sections(told, now):
+    for was, section in find_changed_sections(told, now):
         found = section or was
         if found is not None:
             source = found.source or Source(uri="plugin:nexus")
@@ -109,7 +111,7 @@ def _blames(
         yield CacheMiss(cause="compaction", message="a summary took the place of earlier turns")
     if call.cut != before.cut:
         yield CacheMiss(cause="cut", message="earlier turns were left out so that it fits")
-    if call.at - before.at > LASTS:
+    if call.at - before.at > CACHE_LIFETIME_MS:
         minutes = (call.at - before.at) // 60_000
         yield CacheMiss(cause="time", message=f"the previous call was {minutes:,} minutes ago, and caches last five")
     yield CacheMiss(cause="unknown", message="both calls start alike, and nothing shows why it was not cached")
@@ -119,7 +121,7 @@ def _change(was: bool, is_now: bool) -> str:
     return "has changed" if was and is_now else "is new" if is_now else "is gone"
 
 
-def cache_of(place: SessionRuntime, tail: Tail, step: Step, settings: Settings) -> CacheReport:
+def get_cache_report(place: SessionRuntime, tail: ThreadCache, step: Step, settings: Settings) -> CacheReport:
     """What the call that a reply answers could expect of the cache, and what it got.
 
     Args:
@@ -138,8 +140,8 @@ def cache_of(place: SessionRuntime, tail: Tail, step: Step, settings: Settings) 
     return _report(facts, before, place.epochs, place.model(facts.model, settings).cache_minimum)
 
 
-def cache_along(
-    steps: Iterable[Step], epochs: Epochs, cache_minimum: Callable[[str], int]
+def list_cache_reports(
+    steps: Iterable[Step], epochs: PrefixStore, cache_minimum: Callable[[str], int]
 ) -> Iterator[tuple[Step, CacheReport]]:
     """What became of the cache in every call of a thread, the newest first; each step is looked at once.
 
@@ -174,7 +176,7 @@ def _calls(steps: Iterable[Step]) -> Iterator[tuple[Step, CallFacts | None]]:
 
 
 def _between(
-    facts: CallFacts | None, before: CallFacts | None, epochs: Epochs, cache_minimum: Callable[[str], int]
+    facts: CallFacts | None, before: CallFacts | None, epochs: PrefixStore, cache_minimum: Callable[[str], int]
 ) -> CacheReport:
     if facts is None:
         return CacheReport()
@@ -183,25 +185,25 @@ def _between(
     return _report(facts, before, epochs, cache_minimum(facts.model))
 
 
-def _report(facts: CallFacts, before: CallFacts | None, epochs: Epochs, minimum: int) -> CacheReport:
+def _report(facts: CallFacts, before: CallFacts | None, epochs: PrefixStore, minimum: int) -> CacheReport:
     def blame() -> CacheMiss | None:
         if before is None:
             return None
         old, new = epochs.find(before.epoch), epochs.find(facts.epoch)
         if old is None or new is None:  # gone from the ledger
             return None
-        return compare_epochs(old, new, epochs.view(old.view), epochs.view(new.view))
+        return compare_prefixes(old, new, epochs.view(old.view), epochs.view(new.view))
 
     return report_cache(facts, before, minimum, blame)
 
 
-def _facts(tail: Tail, step: Step) -> CallFacts | None:
+def _facts(tail: ThreadCache, step: Step) -> CallFacts | None:
     return None if step.kind != "reply" else _facts_of(step, Turn(tail.turn(step.id)).sealed("model"))
 
 
 def _facts_of(step: Step, model: object) -> CallFacts | None:
     """What is known of the call that a reply answers; None where nothing says how it was sent."""
-    usage, sent, state = usage_of(step), step.data.get("sent"), State(None, step, None)
+    usage, sent, state = get_step_usage(step), step.data.get("sent"), SessionState(None, step, None)
     if not isinstance(model, str) or not state.epoch:
         return None
     return CallFacts(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _HEADINGS = "headings"
 """What stands around sections is not told apart."""
 PieceKind = Literal["model", "tool", "section", "system", "message"]
-Fate = Literal["changed", "new", "gone", "moved"]
+PieceOutcome = Literal["changed", "new", "gone", "moved"]
 
 
 class RequestPiece(NamedTuple):
@@ -49,7 +49,7 @@ class RequestPiece(NamedTuple):
     text: str = ""
 
 
-class Side(NamedTuple):
+class RequestSide(NamedTuple):
     """One of two calls.
 
     Attributes:
@@ -67,7 +67,7 @@ class Side(NamedTuple):
     messages: tuple[RequestPiece, ...]
 
 
-class Change(NamedTuple):
+class PieceChange(NamedTuple):
     """Something by which two calls differ; None where one of them does not have it."""
 
     before: RequestPiece | None
@@ -81,7 +81,7 @@ class Change(NamedTuple):
         return found
 
     @property
-    def fate(self) -> Fate:
+    def fate(self) -> PieceOutcome:
         """What became of it."""
         if self.before is None:
             return "new"
@@ -90,7 +90,7 @@ class Change(NamedTuple):
         return "moved" if self.before.digest == self.after.digest else "changed"
 
 
-class Difference(NamedTuple):
+class RequestDifference(NamedTuple):
     """By what a call differs from another.
 
     Attributes:
@@ -102,12 +102,12 @@ class Difference(NamedTuple):
         changes: Everything that only one of them has, in the order in which it is read; the first among it.
     """
 
-    first: Change | None
+    first: PieceChange | None
     common: int
     stable: int
     again: int
     new: int
-    changes: tuple[Change, ...]
+    changes: tuple[PieceChange, ...]
 
     @property
     def goes_on(self) -> bool:
@@ -115,14 +115,14 @@ class Difference(NamedTuple):
         return all(change.fate == "new" for change in self.changes) and self.again == 0
 
 
-def compare(before: Side, after: Side) -> Difference:
+def compare_requests(before: RequestSide, after: RequestSide) -> RequestDifference:
     """By what a call differs from one before it."""
     # Where sections do not say why, the system prompt is one piece: what puts it into words has changed.
     by_section = _digests(before.sections) != _digests(after.sections) and bool(before.sections and after.sections)
     return compare_pieces([*_in_order(before, by_section=by_section)], [*_in_order(after, by_section=by_section)])
 
 
-def compare_pieces(before: Sequence[RequestPiece], after: Sequence[RequestPiece]) -> Difference:
+def compare_pieces(before: Sequence[RequestPiece], after: Sequence[RequestPiece]) -> RequestDifference:
     """By what a row of pieces differs from one before it."""
     pairs = zip(before, after, strict=False)
     shorter = min(len(before), len(after))
@@ -139,10 +139,10 @@ def compare_pieces(before: Sequence[RequestPiece], after: Sequence[RequestPiece]
     first = _first(old, new, changes)
     if first is not None and first.fate == "moved":
         changes.insert(0, first)
-    return Difference(first, common, stable, again, total - stable - again, tuple(changes))
+    return RequestDifference(first, common, stable, again, total - stable - again, tuple(changes))
 
 
-def _in_order(side: Side, *, by_section: bool) -> Iterator[RequestPiece]:
+def _in_order(side: RequestSide, *, by_section: bool) -> Iterator[RequestPiece]:
     yield side.model
     yield from side.tools
     if by_section:
@@ -154,7 +154,9 @@ def _in_order(side: Side, *, by_section: bool) -> Iterator[RequestPiece]:
     yield from side.messages
 
 
-def _first(before: Sequence[RequestPiece], after: Sequence[RequestPiece], changes: Sequence[Change]) -> Change | None:
+def _first(
+    before: Sequence[RequestPiece], after: Sequence[RequestPiece], changes: Sequence[PieceChange]
+) -> PieceChange | None:
     """What became of that with which two rows part; None where both have ended."""
     old, new = next(iter(before), None), next(iter(after), None)
     for change in changes:
@@ -165,10 +167,10 @@ def _first(before: Sequence[RequestPiece], after: Sequence[RequestPiece], change
             return change
     if new is None:
         return None
-    return Change(next(piece for piece in before if piece.digest == new.digest), new)
+    return PieceChange(next(piece for piece in before if piece.digest == new.digest), new)
 
 
-def _changes(before: Sequence[RequestPiece], after: Sequence[RequestPiece]) -> Iterator[Change]:
+def _changes(before: Sequence[RequestPiece], after: Sequence[RequestPiece]) -> Iterator[PieceChange]:
     """What only one of two rows has; things that are known by a name are compared with themselves."""
     left = Counter(_digests(before)) - Counter(_digests(after))
     gone = [piece for piece in before if _take(left, piece)]
@@ -178,8 +180,8 @@ def _changes(before: Sequence[RequestPiece], after: Sequence[RequestPiece]) -> I
             was = next((each for each in gone if _name(each) == _name(piece)), None)
             if was is not None:
                 gone.remove(was)
-            yield Change(was, piece)
-    yield from (Change(piece, None) for piece in gone)
+            yield PieceChange(was, piece)
+    yield from (PieceChange(piece, None) for piece in gone)
 
 
 def _take(counts: Counter[str], piece: RequestPiece) -> bool:
@@ -199,7 +201,7 @@ def _digests(pieces: Sequence[RequestPiece]) -> list[str]:
 
 _UNSENT = ("nexus", "api", "scope")
 """What no model reads: the version of our own form, who read something, what a tool reaches."""
-MARKS = BUILT_IN_DIALECTS.cache_marks()
+CACHE_MARKER_FIELDS = BUILT_IN_DIALECTS.cache_marks()
 """The fields by which providers are told what to keep in their caches, whose dialects are built in."""
 _STEP, _CALLER = "step:", "caller:"
 
@@ -231,7 +233,7 @@ class Sendable(NamedTuple):
     placements: tuple[Placement, ...] = ()
 
 
-def sendable_of(context: AssembledContext) -> Sendable:
+def build_sendable(context: AssembledContext) -> Sendable:
     """What goes to a model of what was put together for it."""
     placed = {each.name: each.tokens for each in context.placements if each.kind == "tool" and each.tokens}
     return Sendable(
@@ -247,7 +249,7 @@ def sendable_of(context: AssembledContext) -> Sendable:
     )
 
 
-def side_of(sendable: Sendable, marks: frozenset[str] = MARKS) -> Side:
+def build_side(sendable: Sendable, marks: frozenset[str] = CACHE_MARKER_FIELDS) -> RequestSide:
     """A call, as one side of a comparison.
 
     Args:
@@ -257,7 +259,7 @@ def side_of(sendable: Sendable, marks: frozenset[str] = MARKS) -> Side:
     placed = [each for each in sendable.placements if each.zone == "static" and each.kind != "tool"]
     words = sendable.system_prompt
     name = f"system prompt of the renderer {sendable.renderer}" if sendable.renderer else "system prompt"
-    return Side(
+    return RequestSide(
         model=RequestPiece("model", sendable.model, _digest("model", sendable.model), text=sendable.model),
         tools=tuple(_tools(sendable, marks)),
         system=RequestPiece("system", name, _digest("system", words), sendable.system_tokens, text=words),
@@ -294,7 +296,7 @@ def _messages(sendable: Sendable, marks: frozenset[str]) -> Iterator[RequestPiec
         yield RequestPiece(
             "message",
             f"message {place} ({message.role})",
-            digest_of(message, marks),
+            compute_piece_digest(message, marks),
             tokens,
             f"{step} {before[step]}" if step else "",
             source if step else None,
@@ -302,7 +304,7 @@ def _messages(sendable: Sendable, marks: frozenset[str]) -> Iterator[RequestPiec
         )
 
 
-def digest_of(message: Message, marks: frozenset[str] = MARKS) -> str:
+def compute_piece_digest(message: Message, marks: frozenset[str] = CACHE_MARKER_FIELDS) -> str:
     """The address of what a provider reads of a message."""
     return _digest("message", write_canonical_json(_sent(encode_value(message), marks)))
 

@@ -12,12 +12,12 @@ from nexus_core.dialects.fields import ErrorPath, describe_json_value, to_json_t
 from nexus_core.dialects.neutral import decode_value, encode_value
 from nexus_core.errors import MessageError, UnknownNameError, UsageError
 from nexus_core.history.groups import build_session_start_message
-from nexus_core.history.select import fit
+from nexus_core.history.select import fit_items
 from nexus_core.ledger.json_text import write_json
 from nexus_core.rendering import render_current_section
-from nexus_core.request.placements import mention
-from nexus_core.request.renderer import write_current
-from nexus_core.request.runtime import number
+from nexus_core.request.placements import build_section_entry
+from nexus_core.request.renderer import render_input
+from nexus_core.request.runtime import get_number
 from nexus_core.thread.arguments import read_path, read_text, read_texts
 from nexus_core.types.messages import Message, Part, Text
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     import os
 
     from nexus_core.dialects.registry import DialectRegistry
-    from nexus_core.history.items import Cut, Sent
-    from nexus_core.history.select import Fitting, Kept
-    from nexus_core.request.placements import Mention
+    from nexus_core.history.items import HistoryItem, TruncationPoint
+    from nexus_core.history.select import FitLimits, KeptItems
+    from nexus_core.request.placements import SectionEntry
     from nexus_core.request.static_context import StaticContext
-    from nexus_core.request.window import Window
+    from nexus_core.request.window import ContextWindow
     from nexus_core.types.messages import JSON
     from nexus_core.types.prompt import Section
     from nexus_core.types.request import Request
@@ -48,17 +48,17 @@ class EventFields(TypedDict, total=False):
     event_id: str | None
 
 
-EVENT = tuple(EventFields.__annotations__)
+EVENT_FIELDS = tuple(EventFields.__annotations__)
 """What may be told about it."""
 
 
-PROFILE = "profile"
+PROFILE_FIELD = "profile"
 """What of the occasion a session remembers: it stays until another is given."""
 
 
-def with_event(request: Request, message: Message | None, event: JSON) -> Request:
+def add_event(request: Request, message: Message | None, event: JSON) -> Request:
     """The circumstances of a turn: those of the session, what was said and what is known about the occasion."""
-    fields: dict[str, Any] = {name: value for name, value in event.items() if name in EVENT}
+    fields: dict[str, Any] = {name: value for name, value in event.items() if name in EVENT_FIELDS}
     for name in ("platform_actions", "attachments"):
         fields[name] = tuple(fields.get(name, ()))
     return replace(request, message=message, **fields)
@@ -71,7 +71,7 @@ _EXAMPLES = {"profile": '{"friends_profile": "Ada likes green tea."}'}
 _ATTACHMENTS = 'for example [{"path": "a.py", "lines": [1, 20]}]'
 
 
-class Said(NamedTuple):
+class UserInput(NamedTuple):
     """Something to be answered, as it comes back from a ledger.
 
     Attributes:
@@ -83,7 +83,7 @@ class Said(NamedTuple):
     event: JSON
 
 
-def read_input(said: object, event: Mapping[str, Any], dialects: DialectRegistry) -> Said:
+def read_input(said: object, event: Mapping[str, Any], dialects: DialectRegistry) -> UserInput:
     """A message: text, parts, a `Message`, or a user's message in the shape of any API.
 
     Args:
@@ -98,7 +98,7 @@ def read_input(said: object, event: Mapping[str, Any], dialects: DialectRegistry
     """
     told = read_event(event)
     with ErrorPath("message"):
-        message = as_kept(_message(said, dialects))
+        message = round_trip_message(_message(said, dialects))
     if message.role != "user" or message.tool_results or message.tool_calls:
         raise MessageError(
             f"what is asked must be the user's words, not a message of the {message.role}",
@@ -110,30 +110,32 @@ def read_input(said: object, event: Mapping[str, Any], dialects: DialectRegistry
         raise MessageError(
             "the message is empty", path="message", hint="say something, or tell what happened: hook_data"
         )
-    return Said(message=message, event=told)
+    return UserInput(message=message, event=told)
 
 
 def read_event(event: Mapping[str, Any]) -> dict[str, Any]:
     """What is told about the occasion, as it comes back from a ledger; errors as above."""
     for name in event:
-        if name not in EVENT:
-            raise UnknownNameError("argument of ask()", name, EVENT)
+        if name not in EVENT_FIELDS:
+            raise UnknownNameError("argument of ask()", name, EVENT_FIELDS)
     told = {name: _READERS.get(name, read_text)(value, name) for name, value in event.items() if value is not None}
-    kept = {name: value for name, value in told.items() if value or name == PROFILE}  # an empty profile ends the last
+    kept = {
+        name: value for name, value in told.items() if value or name == PROFILE_FIELD
+    }  # an empty profile ends the last
     written = write_json(kept, "what is told about the occasion")
     read: dict[str, Any] = json.loads(written)
     return read
 
 
-def inherit_user_profile(said: Said, kept: JSON) -> Said:
+def inherit_user_profile(said: UserInput, kept: JSON) -> UserInput:
     """Return the input with the profile that the session remembers, unless it comes with one of its own."""
-    profile = kept.get(PROFILE)
-    if PROFILE in said.event or not profile:
+    profile = kept.get(PROFILE_FIELD)
+    if PROFILE_FIELD in said.event or not profile:
         return said
-    return said._replace(event={**said.event, PROFILE: profile})
+    return said._replace(event={**said.event, PROFILE_FIELD: profile})
 
 
-def as_kept(message: Message) -> Message:
+def round_trip_message(message: Message) -> Message:
     """A message as it comes back from a ledger, with halves of characters joined."""
     return decode_value(Message, json.loads(write_json(encode_value(message), "a message")))
 
@@ -143,7 +145,7 @@ def build_session_start_message_at(now: int) -> Message:
     return build_session_start_message(datetime.fromtimestamp(now // 1000))  # noqa: DTZ006 - the line has the local time
 
 
-def message_context(event: JSON, *, hooks: int, now: int) -> JSON:
+def build_message_context(event: JSON, *, hooks: int, now: int) -> JSON:
     """What is written down beside a message of the user: the occasion, what was handed over, and when.
 
     Args:
@@ -247,20 +249,20 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
     "timezone": _zone,
 }
 
-MEMORY_TOKENS = 4000
+MAX_MEMORY_TOKENS = 4000
 """Memories take no more, unless `budget.memory` says otherwise."""
 _BETWEEN = 2
 """Tokens for the blank lines around a block, at most."""
 
 
-class Told(NamedTuple):
+class ChosenMemories(NamedTuple):
     """The sections that are told, and the memories that are not."""
 
     sections: list[Section]
     left_out: list[Section]
 
 
-def weigh_section(section: Section, count: Callable[[str], int]) -> int:
+def count_section_tokens(section: Section, count: Callable[[str], int]) -> int:
     """What a section takes in a message."""
     return count(render_current_section(section)) + _BETWEEN
 
@@ -275,7 +277,7 @@ def is_optional(section: Section) -> bool:
     return section.kind == "memory" and not section.required
 
 
-def choose_memories(sections: Sequence[Section], room: int, count: Callable[[str], int]) -> Told:
+def choose_memories(sections: Sequence[Section], room: int, count: Callable[[str], int]) -> ChosenMemories:
     """Everything that is no memory, and the memories, without those of the lowest priority that do not fit.
 
     Args:
@@ -284,7 +286,7 @@ def choose_memories(sections: Sequence[Section], room: int, count: Callable[[str
         count: Counts a text.
     """
     optional = [section for section in sections if is_optional(section)]
-    sizes = {id(section): weigh_section(section, count) for section in optional}
+    sizes = {id(section): count_section_tokens(section, count) for section in optional}
     left_out: list[Section] = []
     # Of equals, the last one first.
     for section in [each for _, each in sorted(enumerate(optional), key=lambda pair: (pair[1].priority, -pair[0]))]:
@@ -293,10 +295,10 @@ def choose_memories(sections: Sequence[Section], room: int, count: Callable[[str
         del sizes[id(section)]
         left_out.append(section)
     gone = {id(section) for section in left_out}
-    return Told([section for section in sections if id(section) not in gone], left_out)
+    return ChosenMemories([section for section in sections if id(section) not in gone], left_out)
 
 
-class Worded(NamedTuple):
+class RenderedInput(NamedTuple):
     """A message as it is sent.
 
     Attributes:
@@ -307,12 +309,12 @@ class Worded(NamedTuple):
     """
 
     message: Message
-    mentions: list[Mention]
+    mentions: list[SectionEntry]
     context: JSON
-    plain: Sent
+    plain: HistoryItem
 
 
-class Wording:
+class InputRenderer:
     """Puts what was said into words.
 
     Args:
@@ -324,7 +326,7 @@ class Wording:
     """
 
     def __init__(
-        self, request: Request, standing: StaticContext, sections: Sequence[Section], window: Window, now: int
+        self, request: Request, standing: StaticContext, sections: Sequence[Section], window: ContextWindow, now: int
     ) -> None:
         self._request = request
         self._standing = standing
@@ -332,7 +334,9 @@ class Wording:
         self._window = window
         self._now = now
 
-    def fit(self, said: Sent, before: Sequence[Sent], cut: Cut | None, fitting: Fitting) -> tuple[Kept, Worded]:
+    def fit(
+        self, said: HistoryItem, before: Sequence[HistoryItem], cut: TruncationPoint | None, fitting: FitLimits
+    ) -> tuple[KeptItems, RenderedInput]:
         """The messages that stay, with the one that was said in words: memories only where nothing else needs the room.
 
         Args:
@@ -342,8 +346,8 @@ class Wording:
             fitting: What there is room for.
         """
         plain = self._said(said, without_memories(self._sections))
-        kept = fit([*before, plain], cut, fitting)
-        limit = number(self._standing.settings, "budget.memory", MEMORY_TOKENS)
+        kept = fit_items([*before, plain], cut, fitting)
+        limit = get_number(self._standing.settings, "budget.memory", MAX_MEMORY_TOKENS)
         left, spare = fitting.room - kept.tokens, fitting.bytes - kept.bytes
         room = min(limit, left)
         told = choose_memories(self._sections, room, self._window.scales.counter.count)
@@ -355,14 +359,14 @@ class Wording:
         rule = "budget.memory" if room == limit else "room"
         mentions = [*map(self._mention, told.sections), *(self._mention(each, rule) for each in told.left_out)]
         hooks = sum(each.source is not None and bool(each.source.plugin) for each in told.sections)
-        context = message_context(self._event, hooks=hooks, now=self._now)
+        context = build_message_context(self._event, hooks=hooks, now=self._now)
         sent = [worded if each is plain else each for each in kept.sent]
-        return kept._replace(sent=sent), Worded(worded.message, mentions, context, plain)
+        return kept._replace(sent=sent), RenderedInput(worded.message, mentions, context, plain)
 
-    def _one_less(self, told: Told) -> Told:
+    def _one_less(self, told: ChosenMemories) -> ChosenMemories:
         """What is told without the memory that goes first."""
         count = self._window.scales.counter.count
-        taken = sum(weigh_section(each, count) for each in told.sections if is_optional(each))
+        taken = sum(count_section_tokens(each, count) for each in told.sections if is_optional(each))
         return choose_memories(self._sections, taken - 1, count)
 
     @property
@@ -374,12 +378,12 @@ class Wording:
             "attachments": list(request.attachments),
         }
 
-    def _said(self, said: Sent, sections: Sequence[Section]) -> Sent:
+    def _said(self, said: HistoryItem, sections: Sequence[Section]) -> HistoryItem:
         request = self._request
         if not self._standing.role.sees_platform:
             request = replace(request, platform="", platform_actions=())
-        message = as_kept(write_current(self._standing.renderer, request, sections, self._now))
+        message = round_trip_message(render_input(self._standing.renderer, request, sections, self._now))
         return self._window.weigh_event(said._replace(message=message, said=said.message))
 
-    def _mention(self, section: Section, refusal: str = "") -> Mention:
-        return mention(section, weigh_section(section, self._window.scales.counter.count), refusal)
+    def _mention(self, section: Section, refusal: str = "") -> SectionEntry:
+        return build_section_entry(section, count_section_tokens(section, self._window.scales.counter.count), refusal)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_core.history.items import halve
+from nexus_core.history.items import split_history
 from nexus_core.history.media_placeholders import REQUEST_BYTES_RULE
 from nexus_core.rendering import render_section
 from nexus_core.tokens.messages import count_tools
@@ -15,19 +15,19 @@ from nexus_core.types.prompt import Placement, Source
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from nexus_core.history.items import Sent
-    from nexus_core.request.tools import Offered
+    from nexus_core.history.items import HistoryItem
+    from nexus_core.request.tools import ToolOffer
     from nexus_core.tokens.counters import CachingCounter
     from nexus_core.types.prompt import Section
 
-ALWAYS = "always"
+ALWAYS_RULE = "always"
 """The rule of what is never left out for want of room."""
-MOST_KNOWN = 100_000
+MAX_CACHED_PLACEMENTS = 100_000
 """So many placements are remembered."""
-CLAMPED = "truncation.tool_result_tokens"
+CLAMP_RULE = "truncation.tool_result_tokens"
 
 
-class Mention(NamedTuple):
+class SectionEntry(NamedTuple):
     """A section of the current zone, as it is written down with the message that tells it.
 
     Attributes:
@@ -52,19 +52,19 @@ class Mention(NamedTuple):
         return {**self._asdict(), "source": source}
 
 
-def read_mentions(value: object) -> list[Mention]:
+def read_section_entries(value: object) -> list[SectionEntry]:
     """What was written down about the sections of a message."""
     written = value if isinstance(value, list) else []
-    return [Mention(**{**each, "source": Source(**each["source"])}) for each in written]
+    return [SectionEntry(**{**each, "source": Source(**each["source"])}) for each in written]
 
 
-def mention(section: Section, tokens: int, refusal: str = "") -> Mention:
+def build_section_entry(section: Section, tokens: int, refusal: str = "") -> SectionEntry:
     """A section that is told, or left out by a rule."""
     source = section.source or Source(uri="plugin:nexus")
-    return Mention(section.id, section.title, section.kind, source, tokens, section.digest, refusal)
+    return SectionEntry(section.id, section.title, section.kind, source, tokens, section.digest, refusal)
 
 
-class Pieces(NamedTuple):
+class CallPieces(NamedTuple):
     """Everything that a call is put together from.
 
     Attributes:
@@ -77,15 +77,15 @@ class Pieces(NamedTuple):
     """
 
     static: Callable[[], tuple[Placement, ...]]
-    sent: Sequence[Sent]
+    sent: Sequence[HistoryItem]
     dropped: Sequence[Decision]
     turn: str
-    mentions: Sequence[Mention]
+    mentions: Sequence[SectionEntry]
     known: dict[tuple[str, int, int], Placement]
 
 
 def place_static(
-    sections: Iterable[Section], offered: Iterable[Offered], counter: CachingCounter
+    sections: Iterable[Section], offered: Iterable[ToolOffer], counter: CachingCounter
 ) -> tuple[Placement, ...]:
     """Sections and tools of an epoch; of the tools also those that do not reach the model."""
     placed = [
@@ -97,13 +97,13 @@ def place_static(
             source=section.source or Source(uri="plugin:nexus"),
             tokens=counter.count(render_section(section)),
             digest=section.digest,
-            decision=_kept(ALWAYS, place),
+            decision=_kept(ALWAYS_RULE, place),
         )
         for place, section in enumerate(sections)
     ]
     for place, each in enumerate(offered, len(placed)):
         tokens = count_tools(counter, [each.tool])
-        decision = _kept(ALWAYS, place) if not each.refusal else _dropped(each.refusal, place, tokens)
+        decision = _kept(ALWAYS_RULE, place) if not each.refusal else _dropped(each.refusal, place, tokens)
         placed.append(
             Placement(
                 zone="static",
@@ -118,9 +118,9 @@ def place_static(
     return tuple(placed)
 
 
-def place_all(pieces: Pieces) -> tuple[Placement, ...]:
+def place_pieces(pieces: CallPieces) -> tuple[Placement, ...]:
     """Every piece of a call in its order, and what was left out where it would have stood."""
-    history, current, progress = halve(pieces.sent, pieces.turn)
+    history, current, progress = split_history(pieces.sent, pieces.turn)
     return (
         *pieces.static(),
         *map(_left_out, pieces.dropped),
@@ -131,10 +131,10 @@ def place_all(pieces: Pieces) -> tuple[Placement, ...]:
 
 
 def _place_messages(
-    sent: Sequence[Sent], first: int, known: dict[tuple[str, int, int], Placement]
+    sent: Sequence[HistoryItem], first: int, known: dict[tuple[str, int, int], Placement]
 ) -> Iterator[Placement]:
     """Most messages stand where they stood in the call before."""
-    if len(known) > MOST_KNOWN:
+    if len(known) > MAX_CACHED_PLACEMENTS:
         known.clear()
     for place, each in enumerate(sent, first):
         key = each.step, each.place, place
@@ -146,7 +146,7 @@ def _place_messages(
         yield placement
 
 
-def _place_current(current: Sent | None, mentions: Sequence[Mention]) -> Iterator[Placement]:
+def _place_current(current: HistoryItem | None, mentions: Sequence[SectionEntry]) -> Iterator[Placement]:
     for place, each in enumerate(mentions):
         yield Placement(
             zone="current",
@@ -156,7 +156,7 @@ def _place_current(current: Sent | None, mentions: Sequence[Mention]) -> Iterato
             source=each.source,
             tokens=0 if each.refusal else each.tokens,
             digest=each.digest,
-            decision=_dropped(each.refusal, place, each.tokens) if each.refusal else _kept(ALWAYS, place),
+            decision=_dropped(each.refusal, place, each.tokens) if each.refusal else _kept(ALWAYS_RULE, place),
         )
     told = sum(each.tokens for each in mentions if not each.refusal)
     if current is not None:
@@ -167,16 +167,16 @@ def _place_current(current: Sent | None, mentions: Sequence[Mention]) -> Iterato
             title=current.message.role,
             source=Source(uri=f"step:{current.step}") if current.step else Source(uri="caller:"),
             tokens=max(current.tokens - current.margin - told, 0),
-            decision=_kept(ALWAYS, len(mentions)),
+            decision=_kept(ALWAYS_RULE, len(mentions)),
         )
 
 
-def _placed(sent: Sent, place: int) -> Placement:
+def _placed(sent: HistoryItem, place: int) -> Placement:
     decision = _kept("fits", place)
     if sent.hidden:
         decision = Decision(action="masked", rule=REQUEST_BYTES_RULE, first=place, last=place, tokens_after=sent.tokens)
     elif sent.is_shortened:
-        decision = Decision(action="shortened", rule=CLAMPED, first=place, last=place, tokens_after=sent.tokens)
+        decision = Decision(action="shortened", rule=CLAMP_RULE, first=place, last=place, tokens_after=sent.tokens)
     return Placement(
         zone="history",
         kind="session",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from nexus_core.request.static_context import StaticContext
-    from nexus_core.request.tools import Offered
+    from nexus_core.request.tools import ToolOffer
     from nexus_core.tokens.counters import CachingCounter
     from nexus_core.types.ledger import Ledger
     from nexus_core.types.messages import JSON
@@ -37,7 +37,7 @@ OLD_MODE: AgentMode = "repl"
 """The mode of epochs that do not name any: sessions without a mode once worked in this one."""
 
 
-class Epoch(NamedTuple):
+class Prefix(NamedTuple):
     """System prompt and tools.
 
     Attributes:
@@ -70,7 +70,7 @@ class Epoch(NamedTuple):
         return version if isinstance(version, int) else FIRST_VERSION
 
 
-def write_epoch(system: str, tools: Iterable[Tool], basis: JSON, view: str, context: JSON) -> bytes:
+def write_prefix(system: str, tools: Iterable[Tool], basis: JSON, view: str, context: JSON) -> bytes:
     """An epoch as it is stored."""
     body = {
         "system": system,
@@ -82,10 +82,10 @@ def write_epoch(system: str, tools: Iterable[Tool], basis: JSON, view: str, cont
     return write_json(body, "an epoch").encode()
 
 
-def read_epoch(content: bytes) -> Epoch:
+def read_prefix(content: bytes) -> Prefix:
     """An epoch as it was stored."""
     body = json.loads(content)
-    return Epoch(
+    return Prefix(
         compute_blob_digest(content),
         body["system"],
         tuple(decode_value(Tool, tool) for tool in body["tools"]),
@@ -95,12 +95,12 @@ def read_epoch(content: bytes) -> Epoch:
     )
 
 
-def write_view(sections: Iterable[Section]) -> bytes:
+def write_sections(sections: Iterable[Section]) -> bytes:
     """Sections as they are stored."""
     return write_json([_written(section) for section in sections], "a section").encode()
 
 
-def read_view(content: bytes) -> tuple[Section, ...]:
+def read_sections(content: bytes) -> tuple[Section, ...]:
     """Sections as they were stored."""
     return tuple(_read(section) for section in json.loads(content))
 
@@ -121,7 +121,7 @@ def _read(body: dict[str, object]) -> Section:
 _RULES, _SOUL = "AGENTS.md", "SOUL.md"
 
 
-def system_context(sections: Sequence[Section], *, version: int, now: int) -> JSON:
+def build_system_context(sections: Sequence[Section], *, version: int, now: int) -> JSON:
     """Digests of the workspace's rules and the agent's soul, who the agent is, what it can do, and since when.
 
     Args:
@@ -170,13 +170,13 @@ _HEADERS = "extra_headers"
 """The option that may hold a key."""
 
 
-def write_setup(settings: Settings) -> bytes:
+def write_settings(settings: Settings) -> bytes:
     """What is kept of settings."""
     kept = {name: _some(settings.get(name), fields) for name, fields in _GROUPS.items()}
     return write_json({name: value for name, value in kept.items() if value}, "a setting").encode()
 
 
-def read_setup(content: bytes) -> Settings:
+def read_settings(content: bytes) -> Settings:
     """Settings that say what was kept, and nothing else."""
     return Settings(json.loads(content))
 
@@ -191,17 +191,17 @@ def _some(group: object, fields: tuple[str, ...] | None) -> object:
     return kept
 
 
-NOTICE = "changed-instructions"
-TITLE = "Changed Instructions"
-MOST_LINES = 200
+NOTICE_SECTION = "changed-instructions"
+NOTICE_TITLE = "Changed Instructions"
+MAX_NOTICE_LINES = 200
 """A notice has no more lines than this about one section."""
-LONGEST_LINE = 1000
+MAX_NOTICE_LINE_CHARACTERS = 1000
 """Characters of a line that a notice repeats; of a longer one it says how much is missing, and where to read it."""
 _ORDER = -1
 _CONTEXT = 2
 
 
-def notice_of(told: Sequence[Section], now: Sequence[Section]) -> Section | None:
+def build_change_notice(told: Sequence[Section], now: Sequence[Section]) -> Section | None:
     """A section that says what is different now; None where nothing is.
 
     Args:
@@ -214,10 +214,10 @@ def notice_of(told: Sequence[Section], now: Sequence[Section]) -> Section | None
     text = f"The instructions at the beginning have changed. From now on, this applies:\n\n{changes}"
     is_own = all(section.source is None or section.source.trust == "user" for section in (*told, *now))
     source = Source(uri="plugin:nexus", trust="user" if is_own else "project")
-    return Section(NOTICE, title=TITLE, text=text, kind="event", order=_ORDER, source=source)
+    return Section(NOTICE_SECTION, title=NOTICE_TITLE, text=text, kind="event", order=_ORDER, source=source)
 
 
-def changed_sections(
+def find_changed_sections(
     told: Iterable[Section], now: Iterable[Section]
 ) -> Iterator[tuple[Section | None, Section | None]]:
     """Of each section that is another now how it was and how it is; None where it was not, or is no more there.
@@ -232,7 +232,7 @@ def changed_sections(
 
 
 def _changes(told: Sequence[Section], now: Sequence[Section]) -> Iterator[str]:
-    for before, after in changed_sections(told, now):
+    for before, after in find_changed_sections(told, now):
         section = after or before
         if section is None:
             continue
@@ -247,14 +247,15 @@ def _changes(told: Sequence[Section], now: Sequence[Section]) -> Iterator[str]:
 
 
 def _bounded(lines: Sequence[str], name: str) -> str:
-    shown = [line if len(line) <= LONGEST_LINE else _cut(line, name) for line in lines[:MOST_LINES]]
-    if len(lines) > MOST_LINES:
-        shown.append(f"[… {len(lines) - MOST_LINES:,} more lines of {name} …]")
+    shown = [line if len(line) <= MAX_NOTICE_LINE_CHARACTERS else _cut(line, name) for line in lines[:MAX_NOTICE_LINES]]
+    if len(lines) > MAX_NOTICE_LINES:
+        shown.append(f"[… {len(lines) - MAX_NOTICE_LINES:,} more lines of {name} …]")
     return "\n".join(shown)
 
 
 def _cut(line: str, name: str) -> str:
-    return f"{line[:LONGEST_LINE]} [… {len(line) - LONGEST_LINE:,} more characters of this line of {name} …]"
+    left = len(line) - MAX_NOTICE_LINE_CHARACTERS
+    return f"{line[:MAX_NOTICE_LINE_CHARACTERS]} [… {left:,} more characters of this line of {name} …]"
 
 
 def _by_key(sections: Iterable[Section]) -> dict[tuple[str, str, int], Section]:
@@ -279,18 +280,18 @@ class MissingBlobError(LedgerError):
     """A blob that a step refers to is gone."""
 
 
-REMEMBERED = 64
+MAX_CACHED_BLOBS = 64
 """So many epochs and views are remembered."""
 
 
-class Draft(NamedTuple):
+class PendingPrefix(NamedTuple):
     """An epoch, and what has to be stored before a step may name it; nothing for one that goes on."""
 
-    epoch: Epoch
+    epoch: Prefix
     blobs: tuple[bytes, ...] = ()
 
 
-class Epochs:
+class PrefixStore:
     """Reads epochs and begins new ones.
 
     Args:
@@ -299,12 +300,12 @@ class Epochs:
 
     def __init__(self, ledger: Callable[[], Ledger]) -> None:
         self._ledger = ledger
-        self._known: dict[str, Epoch] = {}
+        self._known: dict[str, Prefix] = {}
         self._views: dict[str, tuple[Section, ...]] = {}
         self._setups: dict[str, Settings] = {}
-        self._draft: tuple[StaticContext, str, int, Draft] | None = None
+        self._draft: tuple[StaticContext, str, int, PendingPrefix] | None = None
 
-    def current(self, before: Epoch | None, standing: StaticContext, reloads: int, now: int) -> Draft:
+    def current(self, before: Prefix | None, standing: StaticContext, reloads: int, now: int) -> PendingPrefix:
         """The epoch that goes on, or a new one: the first, or because something counts at once.
 
         Args:
@@ -315,19 +316,19 @@ class Epochs:
         """
         basis = {**standing.basis, "reloads": reloads}
         if before is not None and before.basis == basis and before.tools == standing.tools:
-            return Draft(before)
+            return PendingPrefix(before)
         return self.begin(before, standing, reloads, now)
 
-    def begin(self, before: Epoch | None, standing: StaticContext, reloads: int, now: int) -> Draft:
+    def begin(self, before: Prefix | None, standing: StaticContext, reloads: int, now: int) -> PendingPrefix:
         """A new epoch, with everything as it is now; arguments as above."""
         basis = {**standing.basis, "reloads": reloads}
         name = before.digest if before else ""
         known = self._draft  # others may begin one at the same time, for another session
         if known is None or known[0] is not standing or known[1:3] != (name, reloads):
             version = before.version + 1 if before else FIRST_VERSION
-            context = system_context(standing.sections, version=version, now=now)
-            content = write_epoch(standing.system, standing.tools, basis, standing.view_digest, context)
-            self._draft = known = standing, name, reloads, Draft(read_epoch(content), (standing.view, content))
+            context = build_system_context(standing.sections, version=version, now=now)
+            content = write_prefix(standing.system, standing.tools, basis, standing.view_digest, context)
+            self._draft = known = standing, name, reloads, PendingPrefix(read_prefix(content), (standing.view, content))
         return known[3]
 
     def store(self, blobs: tuple[bytes, ...]) -> None:
@@ -335,7 +336,7 @@ class Epochs:
         if blobs:
             self._ledger().put_blobs(blobs)
 
-    def read(self, digest: str) -> Epoch:
+    def read(self, digest: str) -> Prefix:
         """The epoch of that address.
 
         Raises:
@@ -343,11 +344,11 @@ class Epochs:
         """
         found = self._known.get(digest)
         if found is None:
-            found = read_epoch(self._blob(digest, "the system prompt, with the tools, of this call"))
+            found = read_prefix(self._blob(digest, "the system prompt, with the tools, of this call"))
             _remember(self._known, digest, found)
         return found
 
-    def find(self, digest: str, view: str = "") -> Epoch | None:
+    def find(self, digest: str, view: str = "") -> Prefix | None:
         """The epoch of that address; None before the first, and where it or what the model was told since is gone.
 
         Args:
@@ -369,7 +370,7 @@ class Epochs:
             return ()
         found = self._views.get(digest)
         if found is None:
-            found = read_view(self._blob(digest, "a list of the sections that were sent"))
+            found = read_sections(self._blob(digest, "a list of the sections that were sent"))
             _remember(self._views, digest, found)
         return found
 
@@ -377,7 +378,7 @@ class Epochs:
         """The settings of that address."""
         found = self._setups.get(digest)
         if found is None:
-            found = read_setup(self._blob(digest, "a record of the settings of this call"))
+            found = read_settings(self._blob(digest, "a record of the settings of this call"))
             _remember(self._setups, digest, found)
         return found
 
@@ -393,7 +394,7 @@ class Epochs:
 
 
 def _remember(known: dict[str, Any], digest: str, found: object) -> None:
-    if len(known) >= REMEMBERED:
+    if len(known) >= MAX_CACHED_BLOBS:
         known.clear()
     known[digest] = found
 
@@ -413,9 +414,9 @@ class PrefixSizer:
         self.counter = counter
         self._tokens: dict[str, dict[str, int]] = {}
         self._bytes: dict[str, dict[str, int]] = {}
-        self._placements: dict[str, tuple[Sequence[Offered], tuple[Placement, ...]]] = {}
+        self._placements: dict[str, tuple[Sequence[ToolOffer], tuple[Placement, ...]]] = {}
 
-    def count_tokens(self, epoch: Epoch) -> dict[str, int]:
+    def count_tokens(self, epoch: Prefix) -> dict[str, int]:
         """Return the tokens of system prompt and tools."""
         known = self._tokens.get(epoch.digest)
         if known is None:
@@ -424,7 +425,7 @@ class PrefixSizer:
             self._tokens[epoch.digest] = known = {"system": system, "tools": count_tools(self.counter, epoch.tools)}
         return known
 
-    def count_bytes(self, epoch: Epoch) -> dict[str, int]:
+    def count_bytes(self, epoch: Prefix) -> dict[str, int]:
         """Return the bytes of system prompt and tools in a request body."""
         known = self._bytes.get(epoch.digest)
         if known is None:
@@ -433,7 +434,7 @@ class PrefixSizer:
             self._bytes[epoch.digest] = known = {"system": system, "tools": count_tool_bytes(epoch.tools)}
         return known
 
-    def place(self, digest: str, sections: Iterable[Section], offered: Sequence[Offered]) -> tuple[Placement, ...]:
+    def place(self, digest: str, sections: Iterable[Section], offered: Sequence[ToolOffer]) -> tuple[Placement, ...]:
         """Return source and tokens of everything in the static zone."""
         known = self._placements.get(digest)
         if known is None or known[0] is not offered:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _HALVES = 2
 
 
-def configure(renderer: Renderer, loaded: LoadedLayers) -> Renderer:
+def configure_renderer(renderer: Renderer, loaded: LoadedLayers) -> Renderer:
     """A renderer as the settings and the files of a place want it.
 
     Raises:
@@ -36,7 +36,7 @@ def configure(renderer: Renderer, loaded: LoadedLayers) -> Renderer:
     return answer if answer.plugin == renderer.plugin else replace(answer, plugin=renderer.plugin)
 
 
-def write_system(renderer: Renderer, sections: Sequence[Section]) -> str:
+def render_system(renderer: Renderer, sections: Sequence[Section]) -> str:
     """The static zone in words, with surrogates joined, as every request needs it."""
     answer = _ask(renderer, "system", renderer.system, sections)
     if not isinstance(answer, str):
@@ -44,7 +44,7 @@ def write_system(renderer: Renderer, sections: Sequence[Section]) -> str:
     return answer if answer.isascii() else repair_surrogates(answer)
 
 
-def write_current(renderer: Renderer, request: Request, sections: Sequence[Section], now: int) -> Message:
+def render_input(renderer: Renderer, request: Request, sections: Sequence[Section], now: int) -> Message:
     """What was said, in words; arguments as for `Renderer.current`."""
     answer = _ask(renderer, "current", renderer.current, request, sections, now)
     if not _is_message(answer) or answer.role != "user":
@@ -54,7 +54,7 @@ def write_current(renderer: Renderer, request: Request, sections: Sequence[Secti
     return answer
 
 
-def arrange(renderer: Renderer, given: ArrangeRequest) -> ArrangedMessages:
+def arrange_messages(renderer: Renderer, given: ArrangeRequest) -> ArrangedMessages:
     """History and input as the renderer sends them; it must be one that rearranges."""
     assert renderer.arrange is not None  # noqa: S101 - asked before
     answer = _ask(renderer, "arrange", renderer.arrange, given)

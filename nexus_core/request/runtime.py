@@ -6,8 +6,8 @@ import time
 from typing import TYPE_CHECKING
 
 from nexus_core.dialects.registry import get_default_registry
-from nexus_core.request.prefix import Epochs, PrefixSizer
-from nexus_core.thread.sizes import Scales
+from nexus_core.request.prefix import PrefixSizer, PrefixStore
+from nexus_core.thread.sizes import TokenSizer
 from nexus_core.tokens.counters import find_model_finding, get_model, open_counter
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nexus_core.host.manager import Host
-    from nexus_core.request.static_cache import Surroundings
-    from nexus_core.thread.cache import Tail
+    from nexus_core.request.static_cache import StaticContextCache
+    from nexus_core.thread.cache import ThreadCache
     from nexus_core.tokens.counters import CachingCounter
     from nexus_core.types.budget import Model, TruncationStrategy
     from nexus_core.types.compaction import SummarizeFunction
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from nexus_core.types.plugins import Finding
     from nexus_core.types.settings import Settings
 
-RESULT_TOKENS = 8000
+MAX_RESULT_TOKENS = 8000
 """A longer result of a tool is sent in part, unless `truncation.tool_result_tokens` says otherwise."""
-REMEMBERED = 8
+MAX_CACHED_THREADS = 8
 """So many threads are remembered, those used last."""
 
 
-def now_ms() -> int:
+def get_time_ms() -> int:
     """The time, in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
@@ -54,39 +54,39 @@ class SessionRuntime:
         home: Path,
         host: Host,
         ledger: Callable[[], Ledger],
-        surroundings: Surroundings,
+        surroundings: StaticContextCache,
         summarize: SummarizeFunction | None = None,
     ) -> None:
         self.cwd = cwd
         self.home = home
         self.surroundings = surroundings
         self.summarize = summarize
-        self.epochs = Epochs(ledger)
+        self.epochs = PrefixStore(ledger)
         self.host = host
         self.dialects = get_default_registry(host)
         self._open_ledger = ledger
         self._models: dict[str, tuple[Settings, Model, Finding | None]] = {}
-        self._scales: dict[str, Scales] = {}
-        self._asked: dict[str, tuple[Settings, Scales]] = {}
+        self._scales: dict[str, TokenSizer] = {}
+        self._asked: dict[str, tuple[Settings, TokenSizer]] = {}
         self._prefix_sizes: dict[str, PrefixSizer] = {}
-        self._tails: dict[str, Tail] = {}
+        self._tails: dict[str, ThreadCache] = {}
 
     def now(self) -> int:
         """The time, in milliseconds since 1970."""
-        return now_ms()
+        return get_time_ms()
 
     @property
     def ledger(self) -> Ledger:
         """Where conversations are kept."""
         return self._open_ledger()
 
-    def tail(self, label: str) -> Tail:
+    def tail(self, label: str) -> ThreadCache:
         """What is known of a session's thread."""
-        from nexus_core.thread.cache import Tail
+        from nexus_core.thread.cache import ThreadCache
 
-        tail = self._tails.pop(label, None) or Tail(self.ledger)
+        tail = self._tails.pop(label, None) or ThreadCache(self.ledger)
         self._tails[label] = tail
-        for oldest in list(self._tails)[:-REMEMBERED]:
+        for oldest in list(self._tails)[:-MAX_CACHED_THREADS]:
             self._tails.pop(oldest, None)
         return tail
 
@@ -99,14 +99,14 @@ class SessionRuntime:
         """What chooses among messages when not all fit."""
         return self.host.truncations().get(str(settings.get("truncation.strategy", "oldest_first")))
 
-    def scales(self, model: str, settings: Settings) -> Scales:
+    def scales(self, model: str, settings: Settings) -> TokenSizer:
         """Who weighs for a model; the same for all models with one counter, and for all sessions."""
         asked = self._asked.get(model)
         if asked is None or asked[0] is not settings:
             counter = open_counter(model, host=self.host, settings=settings)
             known = self._scales.get(counter.name)
             if known is None or known.counter is not counter:
-                self._scales[counter.name] = known = Scales(counter)
+                self._scales[counter.name] = known = TokenSizer(counter)
             self._asked[model] = asked = settings, known
         return asked[1]
 
@@ -133,7 +133,7 @@ class SessionRuntime:
         return known
 
 
-def number(settings: Settings, name: str, default: int) -> int:
+def get_number(settings: Settings, name: str, default: int) -> int:
     """A setting that is a number."""
     value = settings.get(name, default)
     return value if isinstance(value, int) else default

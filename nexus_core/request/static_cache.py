@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from nexus_core.types.mcp import ActiveSetting
     from nexus_core.types.request import AgentMode, Request
 
-SETTLED_AFTER = 100_000_000
+MIN_FILE_AGE_NS = 100_000_000
 """Nanoseconds. A file that was changed so shortly before it was looked at may be changed again without a trace, because
 the clocks of file systems tick slowly."""
 
-MOST_PLACES = 32
+MAX_CACHED_DIRECTORIES = 32
 """So many directories are remembered; an agent's workers may have one each."""
 
-Facts = tuple[int, int, int, int, int] | None
+FileFacts = tuple[int, int, int, int, int] | None
 
 
-class Look(NamedTuple):
+class FileSnapshot(NamedTuple):
     """What some paths were like.
 
     Attributes:
@@ -40,7 +40,7 @@ class Look(NamedTuple):
         is_settled: Whether a later change is certain to show.
     """
 
-    facts: dict[str, Facts]
+    facts: dict[str, FileFacts]
     is_settled: bool
 
     def is_fresh(self) -> bool:
@@ -48,7 +48,7 @@ class Look(NamedTuple):
         return self.is_settled and all(_facts(path) == facts for path, facts in self.facts.items())
 
 
-def look(paths: Iterable[str], since: int) -> Look:
+def take_file_snapshot(paths: Iterable[str], since: int) -> FileSnapshot:
     """Look at paths after what they hold was read.
 
     Args:
@@ -56,10 +56,12 @@ def look(paths: Iterable[str], since: int) -> Look:
         since: When the reading began, in nanoseconds since 1970; what was changed later has to be read again.
     """
     facts = {path: _facts(path) for path in paths}
-    return Look(facts, all(found is None or max(found[3:]) < since - SETTLED_AFTER for found in facts.values()))
+    return FileSnapshot(
+        facts, all(found is None or max(found[3:]) < since - MIN_FILE_AGE_NS for found in facts.values())
+    )
 
 
-class FreshLoads:
+class LayerCache:
     """What was loaded for a directory, loaded again only when something there has changed.
 
     Args:
@@ -68,7 +70,7 @@ class FreshLoads:
 
     def __init__(self, load: Callable[[Path, AgentMode], tuple[Request, LoadedLayers]]) -> None:
         self._load = load
-        self._known: dict[tuple[Path, AgentMode], tuple[Look, Request, LoadedLayers]] = {}
+        self._known: dict[tuple[Path, AgentMode], tuple[FileSnapshot, Request, LoadedLayers]] = {}
 
     def get(self, cwd: Path, mode: AgentMode) -> tuple[Request, LoadedLayers]:
         """The circumstances in a directory and what was loaded there; the same objects while nothing changes."""
@@ -77,10 +79,10 @@ class FreshLoads:
             return known[1:]
         since = time.time_ns()
         request, loaded = self._load(cwd, mode)
-        seen = look(watched_paths(request, loaded), since)
-        if known is not None and known[2] == loaded and _are_alike(known[0], seen, paths_beside(request, loaded)):
+        seen = take_file_snapshot(list_watched_paths(request, loaded), since)
+        if known is not None and known[2] == loaded and _are_alike(known[0], seen, list_skill_paths(request, loaded)):
             loaded = known[2]  # looked at too early to be sure, or only touched
-        if len(self._known) >= MOST_PLACES:
+        if len(self._known) >= MAX_CACHED_DIRECTORIES:
             self._known.clear()
         self._known[cwd, mode] = seen, request, loaded
         return request, loaded
@@ -91,11 +93,11 @@ class FreshLoads:
         return None if known is None else known[1:]
 
 
-def watched_paths(request: Request, loaded: LoadedLayers) -> set[str]:
+def list_watched_paths(request: Request, loaded: LoadedLayers) -> set[str]:
     """Every path that a load depends on: what was read, what was looked for in vain, and where more could appear."""
     paths: set[Path] = {*_levels(request), request.home, request.cwd / ".nexus3"}
     paths |= {request.home / name for name in ("config.json", "trust.json")}
-    paths |= paths_beside(request, loaded)
+    paths |= list_skill_paths(request, loaded)
     for layer in loaded.layers:
         paths |= {layer.directory, layer.project}
     for text in (*loaded.texts, *loaded.repeated):
@@ -104,12 +106,12 @@ def watched_paths(request: Request, loaded: LoadedLayers) -> set[str]:
     return {*map(str, paths), *(path for part in loaded.active for path in _scripts(part))}
 
 
-def paths_beside(request: Request, loaded: LoadedLayers) -> set[Path]:
+def list_skill_paths(request: Request, loaded: LoadedLayers) -> set[Path]:
     """What sections may tell of although no load reads it: the guides of skills, and which of them were used."""
     return {request.home / "used-skills.json", *(path for layer in loaded.layers for path in _guides(layer))}
 
 
-def _are_alike(before: Look, now: Look, paths: Iterable[Path]) -> bool:
+def _are_alike(before: FileSnapshot, now: FileSnapshot, paths: Iterable[Path]) -> bool:
     return all(before.facts.get(str(path)) == now.facts.get(str(path)) for path in paths)
 
 
@@ -133,7 +135,7 @@ def _guides(layer: Layer) -> Iterator[Path]:
     yield from (each for name in sorted(names) for each in (place / name, place / name / "SKILL.md"))
 
 
-def _facts(path: str) -> Facts:
+def _facts(path: str) -> FileFacts:
     try:
         found = os.stat(path)  # noqa: PTH116 - many of them, in every turn
     except (OSError, ValueError):
@@ -151,16 +153,16 @@ def _scripts(part: ActiveSetting) -> Iterator[str]:
     yield from (str(place / name) for name in files for place in (root, *root.parents))
 
 
-Seen = tuple["Request", "LoadedLayers"]
+LoadedDirectory = tuple["Request", "LoadedLayers"]
 """The circumstances in a directory, and what was loaded there."""
 
-REMEMBERED = 16
+MAX_CACHED_CONTEXTS = 16
 """So many circumstances are remembered; most programs have one or two."""
 SUBAGENT_ORDER = 99
 """A worker's own instructions stand before those it inherits."""
 
 
-class Surroundings:
+class StaticContextCache:
     """What stands around the conversations of a Nexus.
 
     Args:
@@ -168,12 +170,12 @@ class Surroundings:
         loads: Loads what lies on disk, when it has changed.
     """
 
-    def __init__(self, host: Host, loads: FreshLoads) -> None:
+    def __init__(self, host: Host, loads: LayerCache) -> None:
         self._host = host
         self._loads = loads
         self._known: list[tuple[tuple[LoadedLayers, ...], StaticContext]] = []
 
-    def look(self, places: Sequence[Path], mode: AgentMode = DEFAULT_MODE) -> list[Seen]:
+    def look(self, places: Sequence[Path], mode: AgentMode = DEFAULT_MODE) -> list[LoadedDirectory]:
         """What lies on disk, read again only where something has changed.
 
         Args:
@@ -183,13 +185,13 @@ class Surroundings:
         """
         return [self._loads.get(place, mode) for place in places]
 
-    def last_look(self, places: Sequence[Path], mode: AgentMode = DEFAULT_MODE) -> list[Seen] | None:
+    def last_look(self, places: Sequence[Path], mode: AgentMode = DEFAULT_MODE) -> list[LoadedDirectory] | None:
         """What was last seen on disk; None where nothing was. Arguments as above."""
         seen = [self._loads.last(place, mode) for place in places]
         known = [each for each in seen if each is not None]
         return known if len(known) == len(seen) else None
 
-    def stand(self, found: Sequence[Seen], fields: Mapping[str, Any]) -> StaticContext:
+    def stand(self, found: Sequence[LoadedDirectory], fields: Mapping[str, Any]) -> StaticContext:
         """What stands around a conversation now.
 
         Args:
@@ -206,11 +208,11 @@ class Surroundings:
             if is_same and known.request == request and known.is_current:
                 return known
         standing = build_static_context(self._host, found, fields)
-        self._known = [(loads, standing), *self._known[: REMEMBERED - 1]]
+        self._known = [(loads, standing), *self._known[: MAX_CACHED_CONTEXTS - 1]]
         return standing
 
 
-def build_static_context(host: Host, found: Sequence[Seen], fields: Mapping[str, Any]) -> StaticContext:
+def build_static_context(host: Host, found: Sequence[LoadedDirectory], fields: Mapping[str, Any]) -> StaticContext:
     """Build the static zone: the one answer to what a session, `nexus show` and `Nexus.system_prompt` print.
 
     Args:
@@ -243,7 +245,7 @@ def build_static_context(host: Host, found: Sequence[Seen], fields: Mapping[str,
     return StaticContext(request, loaded, [*own, *context.layer_sections, may, *context.other_sections], host)
 
 
-def _call_request(found: Sequence[Seen], fields: Mapping[str, Any]) -> Request:
+def _call_request(found: Sequence[LoadedDirectory], fields: Mapping[str, Any]) -> Request:
     return replace(found[-1][0], **fields, is_call=True).standing
 
 

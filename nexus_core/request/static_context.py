@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from nexus_core.dialects.neutral import encode_value
 from nexus_core.rendering import LABELLED_RENDERER, find_agent_role, find_renderer, get_replacing_plugin, sort_sections
 from nexus_core.request.prefix import OLD_MODE
-from nexus_core.request.renderer import configure, write_system
-from nexus_core.request.tools import CALLER, Offered
+from nexus_core.request.renderer import configure_renderer, render_system
+from nexus_core.request.tools import CALLER_SOURCE, ToolOffer
 from nexus_core.types.layers import LoadedLayers
 from nexus_core.types.prompt import Section, Source
 from nexus_core.types.request import DEFAULT_MODE
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nexus_core.host.manager import Host
-    from nexus_core.request.prefix import Epoch
+    from nexus_core.request.prefix import Prefix
     from nexus_core.types.messages import JSON, Tool
     from nexus_core.types.prompt import AgentRole, Renderer
     from nexus_core.types.request import AgentMode, Request
     from nexus_core.types.settings import Settings
 
 
-REPLACING = "system_prompt"
+OVERRIDE_SECTION = "system_prompt"
 """The section of a system prompt that the caller gives in place of everything."""
 
 
 def build_override_section(text: str) -> Section:
     """Return the only section of a system prompt that takes the place of everything."""
-    return Section(REPLACING, "System Prompt", text, source=Source(uri="caller:"))
+    return Section(OVERRIDE_SECTION, "System Prompt", text, source=Source(uri="caller:"))
 
 
 class StaticContext:
@@ -55,7 +55,7 @@ class StaticContext:
         self.role: AgentRole = find_agent_role(host, request.role)
         configured = loaded.settings.get("renderer")
         name = request.renderer or (configured if isinstance(configured, str) else LABELLED_RENDERER.name)
-        self.renderer: Renderer = configure(find_renderer(host, name), loaded)
+        self.renderer: Renderer = configure_renderer(find_renderer(host, name), loaded)
         self.sections = tuple(sort_sections((*sections, *self.renderer.sections)))
         if request.system_prompt:
             self.sections = (build_override_section(request.system_prompt),)
@@ -63,7 +63,7 @@ class StaticContext:
     @property
     def is_current(self) -> bool:
         """Whether its renderer says by itself what it said before; that may come from files that no load has read."""
-        return configure(self.renderer, self.loaded).sections == self.renderer.sections
+        return configure_renderer(self.renderer, self.loaded).sections == self.renderer.sections
 
     @property
     def cwd(self) -> Path:
@@ -81,7 +81,7 @@ class StaticContext:
         return (str(self.settings.get("permissions.level", "trusted")), *(self.request.permissions or ()))
 
     @cached_property
-    def offered(self) -> tuple[Offered, ...]:
+    def offered(self) -> tuple[ToolOffer, ...]:
         """All tools, with what became of each."""
         from nexus_core.request.tools import offer_tools
 
@@ -91,9 +91,9 @@ class StaticContext:
     @cached_property
     def tools(self) -> tuple[Tool, ...]:
         """What the model may ask for."""
-        from nexus_core.request.tools import permitted
+        from nexus_core.request.tools import list_permitted_tools
 
-        return permitted(self.offered)
+        return list_permitted_tools(self.offered)
 
     @cached_property
     def basis(self) -> JSON:
@@ -118,9 +118,9 @@ class StaticContext:
     @cached_property
     def view(self) -> bytes:
         """The sections as they are stored."""
-        from nexus_core.request.prefix import write_view
+        from nexus_core.request.prefix import write_sections
 
-        return write_view(self.sections)
+        return write_sections(self.sections)
 
     @cached_property
     def view_digest(self) -> str:
@@ -132,14 +132,14 @@ class StaticContext:
         """The static zone in words."""
         if self.request.system_prompt:
             return self.request.system_prompt
-        return write_system(self.renderer, self.sections)
+        return render_system(self.renderer, self.sections)
 
     @cached_property
     def setup(self) -> bytes:
         """What the settings say about calls, as it is stored."""
-        from nexus_core.request.prefix import write_setup
+        from nexus_core.request.prefix import write_settings
 
-        return write_setup(self.settings)
+        return write_settings(self.settings)
 
     @cached_property
     def setup_digest(self) -> str:
@@ -172,12 +172,14 @@ class StoredStaticContext(StaticContext):
         host: The plugins.
     """
 
-    def __init__(self, request: Request, settings: Settings, epoch: Epoch, told: Iterable[Section], host: Host) -> None:
+    def __init__(
+        self, request: Request, settings: Settings, epoch: Prefix, told: Iterable[Section], host: Host
+    ) -> None:
         super().__init__(request, LoadedLayers(settings=settings), (), host)
         permissions = epoch.basis.get("permissions")
         self._permissions = tuple(map(str, permissions)) if isinstance(permissions, list) else super().permissions
         self.sections = tuple(told)
-        self.offered = tuple(Offered(tool, CALLER) for tool in epoch.tools)
+        self.offered = tuple(ToolOffer(tool, CALLER_SOURCE) for tool in epoch.tools)
         self.basis = {name: value for name, value in epoch.basis.items() if name != "reloads"}
 
     @property
@@ -186,7 +188,7 @@ class StoredStaticContext(StaticContext):
         return self._permissions
 
 
-def agrees(epoch: Epoch, request: Request) -> bool:
+def prefix_matches(epoch: Prefix, request: Request) -> bool:
     """Whether an epoch was made for what a request says about the agent."""
     basis, permissions = epoch.basis, epoch.basis.get("permissions")
     return (

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from nexus_core.types.prompt import AgentRole
     from nexus_core.types.settings import Settings
 
-CALLER = Source(uri="caller:")
+CALLER_SOURCE = Source(uri="caller:")
 _SCOPE, _PERMISSIONS, _OUTER = "scope", "permissions", "_outer"
 
 
-class Offered(NamedTuple):
+class ToolOffer(NamedTuple):
     """A tool that somebody offers.
 
     Attributes:
@@ -49,7 +49,7 @@ def read_tools(tools: Iterable[object], api: str, dialects: DialectRegistry) -> 
         UnknownNameError: There is no such scope.
         UsageError: `permissions` is not a list of texts.
     """
-    kept = tuple(as_kept(_scoped(tool)) for tool in dialects.read_tools(tools, api))
+    kept = tuple(normalize_tool(_scoped(tool)) for tool in dialects.read_tools(tools, api))
     _require_names(kept)
     return kept
 
@@ -100,7 +100,7 @@ def _require_names(tools: Iterable[Tool]) -> None:
         taken.add(tool.name)
 
 
-def as_kept(tool: Tool) -> Tool:
+def normalize_tool(tool: Tool) -> Tool:
     """A tool as it comes back from a ledger, so that equal ones are equal."""
     # In the order of the caller: a model reads the parameters of a tool in the order in which they are written.
     return decode_value(Tool, json.loads(write_json(encode_value(tool), "a tool")))
@@ -112,7 +112,7 @@ def offer_tools(
     role: AgentRole,
     settings: Settings,
     granted: Collection[str] | None = None,
-) -> tuple[Offered, ...]:
+) -> tuple[ToolOffer, ...]:
     """All tools, in an order that does not change, each with what became of it.
 
     Args:
@@ -122,12 +122,12 @@ def offer_tools(
         settings: What the user and the project permit.
         granted: The permissions of the agent; None where nobody said what it may do.
     """
-    every = [Offered(tool, CALLER) for tool in given]
+    every = [ToolOffer(tool, CALLER_SOURCE) for tool in given]
     every += [_added(tool, Source(uri=tool.origin or f"plugin:{plugin}", plugin=plugin)) for tool, plugin in added]
     taken: set[str] = set()
     offered = []
     for each in every:
-        is_taken = each.source is not CALLER and each.tool.name in taken
+        is_taken = each.source is not CALLER_SOURCE and each.tool.name in taken
         refusal = each.refusal or ("another tool has that name" if is_taken else "")
         refusal = refusal or _refusal(each.tool, role, settings, granted)
         taken.add(each.tool.name)
@@ -135,17 +135,17 @@ def offer_tools(
     return tuple(offered)
 
 
-def _added(tool: Tool, source: Source) -> Offered:
+def _added(tool: Tool, source: Source) -> ToolOffer:
     """A tool of a plugin. What every API would refuse is kept away, so that it does not cost the whole call."""
     try:
-        kept = as_kept(tool)
+        kept = normalize_tool(tool)
     except MessageError as error:
-        return Offered(Tool(name=tool.name, scope=tool.scope), source, f"{error.what}, at {error.path}")
+        return ToolOffer(Tool(name=tool.name, scope=tool.scope), source, f"{error.what}, at {error.path}")
     nameless = not kept.name.strip() and "_builtin" not in kept.extra
-    return Offered(kept, source, "it has no name" if nameless else "")
+    return ToolOffer(kept, source, "it has no name" if nameless else "")
 
 
-def permitted(offered: Iterable[Offered]) -> tuple[Tool, ...]:
+def list_permitted_tools(offered: Iterable[ToolOffer]) -> tuple[Tool, ...]:
     """The tools that reach the model."""
     return tuple(each.tool for each in offered if not each.refusal)
 

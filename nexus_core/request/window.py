@@ -11,29 +11,29 @@ from nexus_core.history.budget import (
     RESPONSE_RESERVE_DIVISOR,
     TOOL_RESERVE_DIVISOR,
 )
-from nexus_core.history.select import Fitting
-from nexus_core.request.runtime import number
-from nexus_core.thread.state import calibration_of, pins_of, window_of
+from nexus_core.history.select import FitLimits
+from nexus_core.request.runtime import get_number
+from nexus_core.thread.state import get_calibration, get_learned_limit, get_pins
 from nexus_core.types.budget import TokenBudget
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nexus_core.history.items import Sent
-    from nexus_core.request.prefix import Epoch
+    from nexus_core.history.items import HistoryItem
+    from nexus_core.request.prefix import Prefix
     from nexus_core.request.runtime import SessionRuntime
-    from nexus_core.thread.cache import Tail
-    from nexus_core.thread.state import State
+    from nexus_core.thread.cache import ThreadCache
+    from nexus_core.thread.state import SessionState
     from nexus_core.types.ledger import Step
     from nexus_core.types.messages import JSON
     from nexus_core.types.plugins import Finding
     from nexus_core.types.settings import Settings
 
-MARGIN = 10
+ESTIMATE_MARGIN_DIVISOR = 10
 """A tenth is added to what the current message takes, where tokens are only estimated."""
 
 
-class Window:
+class ContextWindow:
     """A model's window.
 
     Args:
@@ -44,15 +44,20 @@ class Window:
         tail: Its thread, which remembers what its steps weigh; None for a conversation that is not kept.
     """
 
-    def __init__(self, place: SessionRuntime, settings: Settings, model: str, state: State, tail: Tail | None) -> None:
+    def __init__(
+        self, place: SessionRuntime, settings: Settings, model: str, state: SessionState, tail: ThreadCache | None
+    ) -> None:
         self.model = place.model(model, settings)
         shared = place.scales(model, settings)
         self.scales = shared if tail is None else tail.scales(shared)
         self.prefix_sizes = place.prefix_sizes(shared.counter)
         self.truncation = place.truncation(settings)
-        calibration, limit = calibration_of(state.ratios, model), window_of(state.windows, model, self.model.window)
+        calibration, limit = (
+            get_calibration(state.ratios, model),
+            get_learned_limit(state.windows, model, self.model.window),
+        )
         largest = place.dialects.request_limit(self.model)
-        size = window_of(state.request_bytes, model, largest)
+        size = get_learned_limit(state.request_bytes, model, largest)
         findings = (
             place.unknown_model(model, settings),
             _smaller(model, limit, self.model.window),
@@ -62,11 +67,11 @@ class Window:
         self.allowance = TokenBudget(
             limit=limit,
             reserve_response=min(
-                number(settings, "budget.reserve_response", MAX_RESPONSE_RESERVE_TOKENS),
+                get_number(settings, "budget.reserve_response", MAX_RESPONSE_RESERVE_TOKENS),
                 limit // RESPONSE_RESERVE_DIVISOR,
             ),
             reserve_tools=min(
-                number(settings, "budget.reserve_tools", MAX_TOOL_RESERVE_TOKENS), limit // TOOL_RESERVE_DIVISOR
+                get_number(settings, "budget.reserve_tools", MAX_TOOL_RESERVE_TOKENS), limit // TOOL_RESERVE_DIVISOR
             ),
             calibration=calibration,
             byte_limit=size,
@@ -75,11 +80,11 @@ class Window:
         self.options: JSON = options if isinstance(options, dict) else {}
         self.most = int(self.allowance.available / (calibration.high if calibration else 1))
 
-    def fitting(self, turn: str, tip: Step | None, epoch: Epoch | None = None) -> Fitting:
+    def fitting(self, turn: str, tip: Step | None, epoch: Prefix | None = None) -> FitLimits:
         """What there is room for beside an epoch."""
         fixed = 0 if epoch is None else sum(self.prefix_sizes.count_tokens(epoch).values())
         measured = 0 if epoch is None else sum(self.measure_fixed(epoch).values())
-        return Fitting(
+        return FitLimits(
             room=self.most - fixed,
             bytes=self.allowance.byte_limit - measured,
             limit=self.allowance.available,
@@ -89,26 +94,26 @@ class Window:
             turn=turn,
             compaction=tip.compaction if tip is not None else None,
             known=self.scales.grouped,
-            pinned=pins_of(tip),
+            pinned=get_pins(tip),
         )
 
-    def measure_fixed(self, epoch: Epoch) -> dict[str, int]:
+    def measure_fixed(self, epoch: Prefix) -> dict[str, int]:
         """How many bytes a request has besides messages."""
         return self.prefix_sizes.count_bytes(epoch) | {"options": count_option_bytes(self.options)}
 
-    def weigh_event(self, sent: Sent) -> Sent:
+    def weigh_event(self, sent: HistoryItem) -> HistoryItem:
         """Return a message that was not sent before with its tokens, a margin among them, and its bytes."""
         tokens = self.scales.weigh(sent.message)
         return self._with_margin(sent._replace(tokens=tokens, size=self.scales.measure(sent.message)))
 
-    def with_margin(self, sent: Iterable[Sent], turn: str) -> list[Sent]:
+    def with_margin(self, sent: Iterable[HistoryItem], turn: str) -> list[HistoryItem]:
         """Messages, what the open turn is about with a margin."""
         return [self._with_margin(each) if each.is_input and each.turn == turn else each for each in sent]
 
-    def _with_margin(self, sent: Sent) -> Sent:
+    def _with_margin(self, sent: HistoryItem) -> HistoryItem:
         if self.scales.counter.exact:
             return sent
-        margin = -(-sent.tokens // MARGIN)
+        margin = -(-sent.tokens // ESTIMATE_MARGIN_DIVISOR)
         return sent._replace(tokens=sent.tokens + margin, margin=margin)
 
 

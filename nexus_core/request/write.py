@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from nexus_core.types.messages import Part
     from nexus_core.types.settings import Settings
 
-CONTENT = frozenset(
+CONTENT_FIELDS = frozenset(
     {
         *("model", "messages", "system", "tools", "functions"),
         *("input", "instructions", "conversation", "previous_response_id", "prompt"),
@@ -52,7 +52,7 @@ _SHARED = {"metadata", "moderation", "parallel_tool_calls", "prompt_cache_key", 
     *("prompt_cache_retention", "safety_identifier", "service_tier", "store", "stream_options", "temperature"),
     *("tool_choice", "top_logprobs", "top_p", "user"),
 }
-KNOWN: Mapping[str, frozenset[str]] = MappingProxyType(
+OPTION_FIELDS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "openai": frozenset(_ANY_CLIENT | _SHARED)
         | {
@@ -86,21 +86,21 @@ KNOWN: Mapping[str, frozenset[str]] = MappingProxyType(
 """What each API's call takes besides. It need not be complete: it only tells whose an option is not."""
 
 
-def options_for(api: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def select_options(api: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that go into an API's call: those it knows, and those that no API is known for."""
-    if api not in KNOWN:
-        return {name: value for name, value in options.items() if name not in CONTENT}
-    others = frozenset().union(*(names for name, names in KNOWN.items() if name != api)) - KNOWN[api]
-    return {name: value for name, value in options.items() if name not in CONTENT and name not in others}
+    if api not in OPTION_FIELDS:
+        return {name: value for name, value in options.items() if name not in CONTENT_FIELDS}
+    others = frozenset().union(*(names for name, names in OPTION_FIELDS.items() if name != api)) - OPTION_FIELDS[api]
+    return {name: value for name, value in options.items() if name not in CONTENT_FIELDS and name not in others}
 
 
 if TYPE_CHECKING:
     Own = Sequence[tuple[int, str]]
 
-WORTH: tuple[BreakpointPlace, ...] = ("newest", "static", "sent", "history")
+MIN_CACHED_TOKENS: tuple[BreakpointPlace, ...] = ("newest", "static", "sent", "history")
 """In this order marks are given, where there are not enough for all."""
 
-STATIC = -1
+PREFIX_BREAKPOINT = -1
 """Behind system prompt and tools, where places of messages are told."""
 
 _ANYWHERE = "anthropic"
@@ -108,7 +108,7 @@ _ANYWHERE = "anthropic"
 what goes in."""
 
 
-class Wish(NamedTuple):
+class CacheWish(NamedTuple):
     """What is wanted of a provider's cache.
 
     Attributes:
@@ -124,11 +124,11 @@ class Wish(NamedTuple):
     replaced: str = ""
 
 
-_USUAL = Wish()
+_USUAL = CacheWish()
 
 
 def plan_breakpoints(
-    context: AssembledContext, rules: ApiRules, model: Model, wish: Wish = _USUAL
+    context: AssembledContext, rules: ApiRules, model: Model, wish: CacheWish = _USUAL
 ) -> tuple[Breakpoint, ...]:
     """Every place of a call that could be marked, in its order; no more are marked than model and API allow.
 
@@ -145,7 +145,7 @@ def plan_breakpoints(
     free = min(model.cache_breakpoints, rules.cache_marks or model.cache_breakpoints) - len(own)
     taken: dict[int, BreakpointPlace] = {}
     skipped: dict[BreakpointPlace, str] = {}
-    for spot in sorted(spots, key=lambda each: WORTH.index(each.place)):
+    for spot in sorted(spots, key=lambda each: MIN_CACHED_TOKENS.index(each.place)):
         skipped[spot.place] = spot.skipped or _why_skipped(spot, model, own, taken, free)
         if not skipped[spot.place]:
             taken[spot.after] = spot.place
@@ -158,12 +158,12 @@ def plan_breakpoints(
     )
 
 
-def caches(rules: ApiRules, model: Model) -> bool:
+def supports_caching(rules: ApiRules, model: Model) -> bool:
     """Whether a model is known to be of this API, and to keep what it has read."""
     return model.cache_minimum > 0 and model.api in ("", rules.name, *rules.serves)
 
 
-def _refusal(rules: ApiRules, model: Model, wish: Wish) -> str:
+def _refusal(rules: ApiRules, model: Model, wish: CacheWish) -> str:
     """Why nothing at all is marked."""
     if not wish.enabled:
         return "it is switched off"
@@ -171,7 +171,7 @@ def _refusal(rules: ApiRules, model: Model, wish: Wish) -> str:
         return f"the caller gives `{wish.replaced}`"
     if not rules.cache_mark:
         return f"{rules.name} takes no marks"
-    if not caches(rules, model):
+    if not supports_caching(rules, model):
         return f"{model.name} is not known to keep anything for {rules.name}"
     return "" if model.cache_breakpoints else f"{model.name} finds out by itself what to keep"
 
@@ -207,7 +207,7 @@ def _spots(context: AssembledContext, rules: ApiRules) -> list[Breakpoint]:
     sums = _sums(context)
     spots = []
     if context.system_prompt.strip() or context.tools:
-        spots.append(Breakpoint("static", STATIC, sums[0], skipped=_why_not_static(context, rules)))
+        spots.append(Breakpoint("static", PREFIX_BREAKPOINT, sums[0], skipped=_why_not_static(context, rules)))
     for place, end in sorted((each for each in wanted if each[1] >= 0), key=lambda each: each[1]):
         after = next((index for index in range(end, -1, -1) if _takes_mark(messages[index], rules)), None)
         reason = "nothing up to there takes a mark" if after is None else ""
@@ -244,7 +244,7 @@ def _is_block(part: Part, rules: ApiRules) -> bool:
 
 def _own_marks(context: AssembledContext, rules: ApiRules, automatic: object) -> Own:
     """The caller's own marks: the message each stands in, and how long it lives."""
-    before = STATIC - 1 if context.system_prompt.strip() else STATIC
+    before = PREFIX_BREAKPOINT - 1 if context.system_prompt.strip() else PREFIX_BREAKPOINT
     own = [(before, each) for each in find_tool_lifetimes(context.tools, rules)]
     for place, message in enumerate(context.messages):
         own += [(place, each) for each in find_part_lifetimes(message.parts, message.api, rules)]
@@ -262,7 +262,7 @@ def _sums(context: AssembledContext) -> list[int]:
     return [round(tokens * scale) for tokens in accumulate(sizes, initial=static)]
 
 
-CACHE_KEY = "prompt_cache_key"
+CACHE_KEY_FIELD = "prompt_cache_key"
 _AUTOMATIC = "cache_control"
 """The argument by which Anthropic marks the end of a call by itself."""
 _KEYED = ("openai", "responses")
@@ -309,10 +309,10 @@ class CallWriter(NamedTuple):
         self, context: AssembledContext, api: str, options: Mapping[str, Any], *, cache: bool = True
     ) -> tuple[Breakpoint, ...]:
         """Which places of a call are marked for the provider's cache, which are not, and why; arguments as above."""
-        speaking, given = self.dialects.get(api), options_for(api, context.model_config) | dict(options)
+        speaking, given = self.dialects.get(api), select_options(api, context.model_config) | dict(options)
         automatic = given.get(_AUTOMATIC) if api == "anthropic" else None
-        replaced = next((name for name in options if name in CONTENT and name != "model"), "")
-        wish = Wish(self.enabled and cache, self.ttl, automatic, replaced)
+        replaced = next((name for name in options if name in CONTENT_FIELDS and name != "model"), "")
+        wish = CacheWish(self.enabled and cache, self.ttl, automatic, replaced)
         return plan_breakpoints(context, speaking.rules, self._model(context, given), wish)
 
     def _model(self, context: AssembledContext, options: Mapping[str, Any]) -> Model:
@@ -325,15 +325,15 @@ class CallWriter(NamedTuple):
         """What a call is given besides what is said: what is added here, the settings, the caller; the last wins."""
         model = self._model(context, options)
         added: dict[str, Any] = {"model": context.model} if context.model or "model" in options else {}
-        given = options_for(speaking.name, context.model_config) | dict(options)
+        given = select_options(speaking.name, context.model_config) | dict(options)
         if speaking.name == "anthropic" and (room := _room(context, model, given.get("thinking"))):
             added["max_tokens"] = room
-        if speaking.name in _KEYED and self.enabled and cache and caches(speaking.rules, model):
+        if speaking.name in _KEYED and self.enabled and cache and supports_caching(speaking.rules, model):
             added |= _cache_key(context)
         return added | given
 
 
-def writer_for(
+def build_writer(
     model: Model, find_model: Callable[[str], Model], settings: Settings, dialects: DialectRegistry
 ) -> CallWriter:
     """A writer that goes by the settings."""
@@ -390,7 +390,7 @@ def _overridden(body: dict[str, Any], api: str, options: Mapping[str, Any]) -> d
     if api in BUILT_IN_NAMES:
         return body if api == "neutral" else body | dict(options)
     # The dialect of a plugin has put them where they belong, unless something else was said in their place.
-    return body | {name: value for name, value in options.items() if name in CONTENT and name in body}
+    return body | {name: value for name, value in options.items() if name in CONTENT_FIELDS and name in body}
 
 
 def _require_size(body: Mapping[str, Any], limit: int) -> None:
@@ -420,4 +420,4 @@ def _cache_key(context: AssembledContext) -> dict[str, str]:
     named = [context.session_label, context.epoch]
     if not any(named):
         return {}
-    return {CACHE_KEY: f"nexus-{blake2b(json.dumps(named).encode(), digest_size=16).hexdigest()}"}
+    return {CACHE_KEY_FIELD: f"nexus-{blake2b(json.dumps(named).encode(), digest_size=16).hexdigest()}"}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nexus_core.types.settings import Settings
 
 
-class LaterWriter(NamedTuple):
+class LazyWriter(NamedTuple):
     """Puts contexts into the shapes of APIs, as the settings want it.
 
     Attributes:
@@ -40,6 +40,6 @@ class LaterWriter(NamedTuple):
         return self._writer().plan(context, api, options, cache=cache)
 
     def _writer(self) -> CallWriter:
-        from nexus_core.request.write import writer_for
+        from nexus_core.request.write import build_writer
 
-        return writer_for(self.model, self.find_model, self.settings, self.dialects)
+        return build_writer(self.model, self.find_model, self.settings, self.dialects)

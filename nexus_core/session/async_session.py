@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from nexus_core.request.input import EventFields
-    from nexus_core.session.engine import Pipeline
+    from nexus_core.session.engine import Engine
     from nexus_core.thread.turns import RecordedCall, RecordedStep
     from nexus_core.types.assembled import AssembledContext, CacheReport
     from nexus_core.types.compaction import CompactionReport, RevertedCompaction
@@ -29,7 +29,7 @@ class AsyncSession:
     Its methods have the arguments and errors of `Session`. Blocking I/O runs in another thread.
     """
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(self, pipeline: Engine) -> None:
         self._pipeline = pipeline
         self._is_placed = False
 
@@ -91,9 +91,9 @@ class AsyncSession:
         system_prompt: str | None = None,
     ) -> AsyncSession:
         """Open a worker (a subagent): a session with one task, whose final reply becomes the result of a tool call."""
-        from nexus_core.session.workers import Orders
+        from nexus_core.session.workers import SpawnArguments
 
-        orders = Orders(task, cwd, call, skills, name, model, tools, system_prompt)
+        orders = SpawnArguments(task, cwd, call, skills, name, model, tools, system_prompt)
         return AsyncSession(await run_async(self._pipeline.spawn(orders)))
 
     async def report_result(self) -> RecordedStep | None:

@@ -8,29 +8,35 @@ from typing import TYPE_CHECKING, Any
 
 from nexus_core.errors import BudgetError, ConflictError, PendingToolCallsError, TurnError, UnknownNameError, UsageError
 from nexus_core.rendering import find_agent_role
-from nexus_core.request.build import assemble, name_large_pieces
-from nexus_core.request.input import inherit_user_profile, read_input, with_event
-from nexus_core.request.renderer import write_current
-from nexus_core.runner import wait
-from nexus_core.session.options import Options, event_of, options, options_of
+from nexus_core.request.build import assemble, name_largest_pieces
+from nexus_core.request.input import add_event, inherit_user_profile, read_input
+from nexus_core.request.renderer import render_input
+from nexus_core.runner import blocking
+from nexus_core.session.options import SessionOptions, get_request_options, read_request_input, read_session_options
 from nexus_core.session.record import (
-    agent_step,
-    endless,
-    input_step,
-    interrupted_step,
+    build_agent_step,
+    build_incomplete_stream_error,
+    build_input_step,
+    build_interrupted_step,
+    build_reply_step,
+    build_result_step,
     read_agent_result,
     read_reply,
     read_results,
-    reply_step,
-    result_step,
 )
 from nexus_core.session.session_thread import SessionThread, ThreadReader
-from nexus_core.session.workers import report_of, reported_step
-from nexus_core.thread.append import ATTEMPTS, RecordedBefore, append, build_contention_error, ensure_not_archived
+from nexus_core.session.workers import build_report_step, find_worker_report
+from nexus_core.thread.append import (
+    MAX_APPEND_ATTEMPTS,
+    RecordedBefore,
+    append,
+    build_contention_error,
+    ensure_not_archived,
+)
 from nexus_core.thread.arguments import read_flag, read_label, read_text
-from nexus_core.thread.lookup import read_step
-from nexus_core.thread.state import learn
-from nexus_core.thread.totals import SILENT
+from nexus_core.thread.lookup import read_step_id
+from nexus_core.thread.state import add_calibration_sample
+from nexus_core.thread.totals import MARKER_KINDS
 from nexus_core.thread.turns import read_usage
 from nexus_core.types.assembled import AgentResult
 from nexus_core.types.ledger import NewStep
@@ -42,16 +48,16 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Unpack
 
-    from nexus_core.compaction.compact import Relief
+    from nexus_core.compaction.compact import AutoCompaction
     from nexus_core.host.manager import Host
-    from nexus_core.request.build import Plan
-    from nexus_core.request.input import Said
+    from nexus_core.request.build import CallPlan
+    from nexus_core.request.input import UserInput
     from nexus_core.request.runtime import SessionRuntime
-    from nexus_core.runner import Work
-    from nexus_core.session.options import Saying
-    from nexus_core.session.workers import Orders
+    from nexus_core.runner import Operation
+    from nexus_core.session.options import SessionArguments
+    from nexus_core.session.workers import SpawnArguments
     from nexus_core.thread.append import Decide
-    from nexus_core.thread.state import State
+    from nexus_core.thread.state import SessionState
     from nexus_core.thread.turns import RecordedCall, RecordedStep, Turn
     from nexus_core.types.assembled import AssembledContext, CacheReport
     from nexus_core.types.budget import TokenBudget
@@ -63,13 +69,13 @@ if TYPE_CHECKING:
     from nexus_core.types.request import AgentMode
 
 
-def announce_call(host: Host, context: AssembledContext) -> Work[None]:
+def announce_call(host: Host, context: AssembledContext) -> Operation[None]:
     """Tell them of a call that is about to be sent."""
     if host.listens("nexus_call_assembled"):
-        yield from wait(host.assembled, context)
+        yield from blocking(host.assembled, context)
 
 
-def announce_step(host: Host, step: Step, session: str, usage: Usage | None, cache: CacheReport) -> Work[None]:
+def announce_step(host: Host, step: Step, session: str, usage: Usage | None, cache: CacheReport) -> Operation[None]:
     """Tell them of a step that is in the ledger; no transaction is open meanwhile.
 
     Args:
@@ -80,10 +86,10 @@ def announce_step(host: Host, step: Step, session: str, usage: Usage | None, cac
         cache: What became of the provider's cache in that.
     """
     if host.listens("nexus_step_recorded"):
-        yield from wait(host.recorded, step, session, usage, cache)
+        yield from blocking(host.recorded, step, session, usage, cache)
 
 
-class LastCall:
+class LastSentCall:
     """The newest step when something was last put together to be sent, and what that took.
 
     Args:
@@ -103,25 +109,25 @@ class LastCall:
         """It was answered."""
         self._tip = None
 
-    def taken(self, state: State) -> TokenBudget | None:
+    def taken(self, state: SessionState) -> TokenBudget | None:
         """What was taken by what was sent from where a session stands; None where nobody can know."""
         if self._tip is not None and self.is_unmoved(state):
             return self._taken
         return None if state.tip is None else self._thread.sent_at(state.tip)
 
-    def sent_from(self, state: State) -> str | None:
+    def sent_from(self, state: SessionState) -> str | None:
         """The step from which it was sent, where that is not the newest any more."""
         return None if state.tip is None or self._tip == state.tip.id else self._tip
 
-    def is_unmoved(self, state: State) -> bool:
+    def is_unmoved(self, state: SessionState) -> bool:
         """Whether nothing was said since; a summary may have been made, or something pinned."""
         tip = None if state.tip is None else state.tip.id
         if self._tip is None or self._tip == tip:
             return True
         since = [] if tip is None else self._thread.tail.since(self._tip, tip)[1:]
-        return tip is not None and all(step.kind in SILENT and "popped" not in step.data for step in since)
+        return tip is not None and all(step.kind in MARKER_KINDS and "popped" not in step.data for step in since)
 
-    def ensure_unmoved(self, state: State) -> None:
+    def ensure_unmoved(self, state: SessionState) -> None:
         """A reply to something older than what is recorded is no reply to that.
 
         Raises:
@@ -135,7 +141,7 @@ class LastCall:
             )
 
 
-class Deciding:
+class RecordDecision:
     """Decides about what is given, wherever the session stands then.
 
     Args:
@@ -143,7 +149,7 @@ class Deciding:
         last: What was last sent.
     """
 
-    def __init__(self, thread: SessionThread, last: LastCall) -> None:
+    def __init__(self, thread: SessionThread, last: LastSentCall) -> None:
         self._thread = thread
         self._last = last
 
@@ -159,13 +165,13 @@ class Deciding:
         dialects = self._thread.place.dialects
         brought = read_results(given, dialects)
         if brought is not None:
-            return lambda state: result_step(state.turn, brought)
+            return lambda state: build_result_step(state.turn, brought)
         reply = read_reply(given, dialects)
         if reply.stop == "broken" and interrupted is None:
-            raise endless()
+            raise build_incomplete_stream_error()
 
-        def decide(state: State) -> NewStep | RecordedBefore:
-            decided = reply_step(state.turn, reply, interrupted=bool(interrupted))
+        def decide(state: SessionState) -> NewStep | RecordedBefore:
+            decided = build_reply_step(state.turn, reply, interrupted=bool(interrupted))
             if isinstance(decided, RecordedBefore):
                 return decided
             self._last.ensure_unmoved(state)
@@ -173,7 +179,7 @@ class Deciding:
 
         return decide
 
-    def _measured(self, step: NewStep, state: State) -> NewStep:
+    def _measured(self, step: NewStep, state: SessionState) -> NewStep:
         """A reply with what was sent to get it and to whom, and what its provider's count of that teaches."""
         if state.tip is None or state.turn is None:
             return step
@@ -186,18 +192,20 @@ class Deciding:
             data["sent"] = sent = taken.total
             usage = read_usage(step.data.get("usage"))
             if usage is not None:
-                data["calibration"] = learn(state.ratios, str(state.turn.sealed("model")), sent, usage.input_tokens)
+                data["calibration"] = add_calibration_sample(
+                    state.ratios, str(state.turn.sealed("model")), sent, usage.input_tokens
+                )
         return replace(step, data=data)
 
-    def _agent(self, state: State, given: AgentResult) -> NewStep | RecordedBefore:
+    def _agent(self, state: SessionState, given: AgentResult) -> NewStep | RecordedBefore:
         newest = self._thread.newest(state) if given.id else ()
-        decided = agent_step(state.turn, given, self._thread.place.dialects, newest)
+        decided = build_agent_step(state.turn, given, self._thread.place.dialects, newest)
         if isinstance(decided, NewStep) and decided.kind == "turn":
             ensure_not_archived(state)
         return decided
 
 
-def assemble_for(thread: ThreadReader, said: Said | None, *, must_fit: bool) -> Work[AssembledContext]:
+def assemble_existing(thread: ThreadReader, said: UserInput | None, *, must_fit: bool) -> Operation[AssembledContext]:
     """What a session that has to be there would send; without a message also where no turn is open.
 
     Args:
@@ -205,36 +213,38 @@ def assemble_for(thread: ThreadReader, said: Said | None, *, must_fit: bool) -> 
         said: What is said; None for nothing.
         must_fit: Whether it is an error if it does not fit.
     """
-    state = yield from wait(thread.read)
+    state = yield from blocking(thread.read)
     if thread.label and state.record is None:
-        known = yield from wait(thread.labels)
+        known = yield from blocking(thread.labels)
         raise UnknownNameError("session", thread.label, known)
-    return (yield from try_out(thread, state, said, must_fit=must_fit))
+    return (yield from preview_call(thread, state, said, must_fit=must_fit))
 
 
-def try_out(thread: ThreadReader, state: State, said: Said | None, *, must_fit: bool = True) -> Work[AssembledContext]:
+def preview_call(
+    thread: ThreadReader, state: SessionState, said: UserInput | None, *, must_fit: bool = True
+) -> Operation[AssembledContext]:
     """What a session would send from where it stands; arguments as above."""
     if said is not None:
         ensure_not_archived(state)
         if state.open_turn is not None:
-            raise already_open(thread.label, state.open_turn)
-    plan = yield from wait(thread.plan, state, said)
+            raise build_open_turn_error(thread.label, state.open_turn)
+    plan = yield from blocking(thread.plan, state, said)
     findings = plan.call.findings
     if said is None and state.turn is not None:
         from nexus_core.request.build import find_unsendable
 
         findings = (*findings, *find_unsendable(state.turn, plan.call.sent))
     if plan.due is not None:
-        from nexus_core.compaction.trigger import due_finding
+        from nexus_core.compaction.trigger import build_due_finding
 
-        findings = (*findings, due_finding(plan.due))
+        findings = (*findings, build_due_finding(plan.due))
     try:
-        return (yield from wait(assemble, plan.call._replace(must_fit=must_fit, findings=findings)))
+        return (yield from blocking(assemble, plan.call._replace(must_fit=must_fit, findings=findings)))
     except BudgetError as error:
-        raise name_large_pieces(error, plan.call.placements()) from None
+        raise name_largest_pieces(error, plan.call.placements()) from None
 
 
-def already_open(label: str, turn: Turn) -> TurnError:
+def build_open_turn_error(label: str, turn: Turn) -> TurnError:
     """Why nothing can be said now."""
     from shlex import quote
 
@@ -250,7 +260,7 @@ def already_open(label: str, turn: Turn) -> TurnError:
     )
 
 
-class Pipeline:
+class Engine:
     """The verbs of one session, as generators.
 
     Args:
@@ -260,8 +270,8 @@ class Pipeline:
     def __init__(self, thread: SessionThread) -> None:
         self.label = thread.label
         self._thread = thread
-        self._last = LastCall(thread)
-        self._deciding = Deciding(thread, self._last)
+        self._last = LastSentCall(thread)
+        self._deciding = RecordDecision(thread, self._last)
         self._unrelieved = ""  # the turn in which nobody could summarise
 
     def describe(self) -> str:
@@ -270,22 +280,22 @@ class Pipeline:
 
     # ---- verbs ----------------------------------------------------------------------------------------------
 
-    def ask(self, message: object, *, interrupt: bool, event: Mapping[str, Any]) -> Work[AssembledContext]:
+    def ask(self, message: object, *, interrupt: bool, event: Mapping[str, Any]) -> Operation[AssembledContext]:
         """Open a turn and give what is to be sent."""
         said = read_input(message, event, self._thread.place.dialects)
         interrupt = read_flag(interrupt, "interrupt")
 
-        def decide(state: State) -> NewStep:
+        def decide(state: SessionState) -> NewStep:
             ensure_not_archived(state)
             if state.open_turn is None:
                 standing, now = self._thread.standing(state), self._thread.place.now()
                 told = inherit_user_profile(said, state.kept)
                 # What nobody could send must not open a turn: a renderer may refuse some of it, such as a time zone.
-                write_current(standing.renderer, with_event(standing.request, told.message, told.event), (), now)
-                return input_step(told, self._thread.model(state, standing.settings), now)
+                render_input(standing.renderer, add_event(standing.request, told.message, told.event), (), now)
+                return build_input_step(told, self._thread.model(state, standing.settings), now)
             if interrupt:
-                return interrupted_step(state.open_turn)
-            raise already_open(self.label, state.open_turn)
+                return build_interrupted_step(state.open_turn)
+            raise build_open_turn_error(self.label, state.open_turn)
 
         while True:
             step = yield from append(self._thread, decide)
@@ -294,15 +304,15 @@ class Pipeline:
             yield from self._told(step)
             # A turn was given up; now there is room for another.
 
-    def next(self) -> Work[AssembledContext]:
+    def next(self) -> Operation[AssembledContext]:
         """What is to be sent now; the same as before, if nothing was recorded since."""
-        reliefs: list[Relief] = []
-        for _ in range(ATTEMPTS):
-            state = yield from wait(self._thread.read)
+        reliefs: list[AutoCompaction] = []
+        for _ in range(MAX_APPEND_ATTEMPTS):
+            state = yield from blocking(self._thread.read)
             turn = _open(state)
             if turn.pending:
                 raise PendingToolCallsError(map(str, turn.pending))
-            plan = yield from wait(self._thread.plan, state)
+            plan = yield from blocking(self._thread.plan, state)
             is_too_long = plan.due is not None and (plan.overflows or self._unrelieved != plan.call.turn)
             if is_too_long and all(relief.has_moved for relief in reliefs):
                 reliefs.append((yield from self._relieve(state, plan)))
@@ -311,40 +321,40 @@ class Pipeline:
             if plan.seal is None:
                 return (yield from self._send(plan, turn.steps[-1].id, reliefs))
             with suppress(ConflictError):  # somebody else may have sealed the turn meanwhile; then theirs counts
-                yield from wait(self._thread.seal, plan.seal, state)
+                yield from blocking(self._thread.seal, plan.seal, state)
         raise build_contention_error(self.label)
 
-    def preview(self, message: object, event: Mapping[str, Any]) -> Work[AssembledContext]:
+    def preview(self, message: object, event: Mapping[str, Any]) -> Operation[AssembledContext]:
         """What `ask` would give, or `next` without a message; nothing is written."""
         if message is None and event:
             raise UsageError(f"{next(iter(event))} goes with a message", hint="preview(message, …), as for ask()")
         said = None if message is None else read_input(message, event, self._thread.place.dialects)
-        state = yield from wait(self._thread.read)
+        state = yield from blocking(self._thread.read)
         if said is None:
             _open(state)
-        return (yield from try_out(self._thread, state, said))
+        return (yield from preview_call(self._thread, state, said))
 
-    def replay(self, step: str | RecordedStep | Step) -> Work[AssembledContext]:
+    def replay(self, step: str | RecordedStep | Step) -> Operation[AssembledContext]:
         """What was sent before a reply."""
-        call = yield from wait(self._thread.replay, read_step(step))
-        return (yield from wait(assemble, call))
+        call = yield from blocking(self._thread.replay, read_step_id(step))
+        return (yield from blocking(assemble, call))
 
-    def cache(self, step: str | RecordedStep | Step) -> Work[CacheReport]:
+    def cache(self, step: str | RecordedStep | Step) -> Operation[CacheReport]:
         """What became of the provider's cache in the call that a reply answers."""
-        return (yield from wait(self._thread.cache, read_step(step)))
+        return (yield from blocking(self._thread.cache, read_step_id(step)))
 
-    def reload(self) -> Work[None]:
+    def reload(self) -> Operation[None]:
         """Have the next call begin with everything as it is then."""
-        yield from wait(self._thread.reload)
+        yield from blocking(self._thread.reload)
 
-    def record(self, given: object, *, interrupted: bool | None) -> Work[RecordedStep]:
+    def record(self, given: object, *, interrupted: bool | None) -> Operation[RecordedStep]:
         """Keep a reply, results, or a whole turn."""
         interrupted = None if interrupted is None else read_flag(interrupted, "interrupted")
-        decide = yield from wait(self._deciding.about, given, interrupted=interrupted)
+        decide = yield from blocking(self._deciding.about, given, interrupted=interrupted)
         step = yield from append(self._thread, decide)
         assert step is not None  # noqa: S101 - there is always something to record
         if isinstance(step, RecordedBefore):
-            return (yield from wait(self._recorded, step.step, duplicate=True))
+            return (yield from blocking(self._recorded, step.step, duplicate=True))
         if step.kind == "reply":
             self._last.forget()
         recorded = yield from self._told(step)
@@ -352,34 +362,34 @@ class Pipeline:
             yield from self._report_if_awaited()
         return recorded
 
-    def spawn(self, orders: Orders) -> Work[Pipeline]:
+    def spawn(self, orders: SpawnArguments) -> Operation[Engine]:
         """Make a worker; one that is done already reports once more."""
-        thread = yield from wait(self._thread.spawn, orders)
-        worker = Pipeline(thread)
+        thread = yield from blocking(self._thread.spawn, orders)
+        worker = Engine(thread)
         yield from worker._report_if_awaited()
         return worker
 
-    def report(self) -> Work[RecordedStep | None]:
+    def report(self) -> Operation[RecordedStep | None]:
         """Record a worker's answer as the result of the call that it was made for; None where there is none."""
-        state = yield from wait(self._thread.read)
-        report = report_of(state)
+        state = yield from blocking(self._thread.read)
+        report = find_worker_report(state)
         if report is None:
             return None
-        parent = Pipeline(SessionThread(self._thread.place, report.parent, Options()))
-        step = yield from append(parent._thread, lambda state: reported_step(state.turn, report))
+        parent = Engine(SessionThread(self._thread.place, report.parent, SessionOptions()))
+        step = yield from append(parent._thread, lambda state: build_report_step(state.turn, report))
         assert step is not None  # noqa: S101 - there is something to record
         if isinstance(step, RecordedBefore):
-            return (yield from wait(parent._recorded, step.step, duplicate=True))
+            return (yield from blocking(parent._recorded, step.step, duplicate=True))
         return (yield from parent._told(step))
 
-    def _report_if_awaited(self) -> Work[None]:
+    def _report_if_awaited(self) -> Operation[None]:
         with suppress(TurnError):  # nobody waits any more: what the worker did is kept all the same
             yield from self.report()
 
-    def interrupt(self) -> Work[RecordedStep | None]:
+    def interrupt(self) -> Operation[RecordedStep | None]:
         """End the turn that is open, if there is one."""
         step = yield from append(
-            self._thread, lambda state: None if state.open_turn is None else interrupted_step(state.open_turn)
+            self._thread, lambda state: None if state.open_turn is None else build_interrupted_step(state.open_turn)
         )
         if step is None or isinstance(step, RecordedBefore):
             return None
@@ -387,47 +397,47 @@ class Pipeline:
         yield from self._report_if_awaited()
         return recorded
 
-    def pending(self) -> Work[tuple[RecordedCall, ...]]:
+    def pending(self) -> Operation[tuple[RecordedCall, ...]]:
         """The calls that wait for their result."""
-        state = yield from wait(self._thread.read)
+        state = yield from blocking(self._thread.read)
         return () if state.turn is None else state.turn.pending
 
-    def find_move(self) -> Work[Finding | None]:
+    def find_move(self) -> Operation[Finding | None]:
         """Find out whether the session was last used in another directory, if its caller does not expect that."""
-        return (yield from wait(self._thread.find_move))
+        return (yield from blocking(self._thread.find_move))
 
-    def is_open(self) -> Work[bool]:
+    def is_open(self) -> Operation[bool]:
         """Whether a turn is open."""
-        state = yield from wait(self._thread.read)
+        state = yield from blocking(self._thread.read)
         return state.open_turn is not None
 
-    def messages(self, *, as_said: bool = False) -> Work[tuple[Message, ...]]:
+    def messages(self, *, as_said: bool = False) -> Operation[tuple[Message, ...]]:
         """What was said, as it is sent or in its own words: the latest summary and what it keeps, or all."""
-        state = yield from wait(self._thread.read)
-        return () if state.tip is None else (yield from wait(self._thread.messages, state.tip, as_said=as_said))
+        state = yield from blocking(self._thread.read)
+        return () if state.tip is None else (yield from blocking(self._thread.messages, state.tip, as_said=as_said))
 
-    def usage(self) -> Work[Usage]:
+    def usage(self) -> Operation[Usage]:
         """What the thread has cost, from its first turn on."""
-        state = yield from wait(self._thread.read)
-        return Usage() if state.tip is None else (yield from wait(self._thread.spent, state.tip))
+        state = yield from blocking(self._thread.read)
+        return Usage() if state.tip is None else (yield from blocking(self._thread.spent, state.tip))
 
-    def fork(self, label: str, at: str | RecordedStep | Step | None) -> Work[Pipeline]:
+    def fork(self, label: str, at: str | RecordedStep | Step | None) -> Operation[Engine]:
         """Make a session that begins where a closed turn of this one ended, by default the last."""
-        turn = None if at is None else read_step(at, "at")
-        thread = yield from wait(self._thread.fork, read_label(label), turn)
-        return Pipeline(thread)
+        turn = None if at is None else read_step_id(at, "at")
+        thread = yield from blocking(self._thread.fork, read_label(label), turn)
+        return Engine(thread)
 
     # ---- making it shorter ----------------------------------------------------------------------------------
 
-    def compact(self, focus: str, *, dry_run: bool) -> Work[CompactionReport | None]:
+    def compact(self, focus: str, *, dry_run: bool) -> Operation[CompactionReport | None]:
         """Summarise earlier turns because somebody asks for it; None where there is nothing to summarise."""
         from nexus_core.compaction.compact import compact
 
         return (yield from compact(self._thread, read_text(focus, "focus"), dry_run=read_flag(dry_run, "dry_run")))
 
-    def recover(self, error: BaseException) -> Work[AssembledContext]:
+    def recover(self, error: BaseException) -> Operation[AssembledContext]:
         """What to send after a provider refused a call as too long."""
-        from nexus_core.compaction.recovery import noted, recover
+        from nexus_core.compaction.recovery import add_recovery_note, recover
 
         if not isinstance(error, BaseException):
             raise UsageError("recover() takes what the provider's SDK raised", hint="except … as error: recover(error)")
@@ -435,44 +445,46 @@ class Pipeline:
         try:
             return (yield from self.next())
         except BudgetError as why:
-            raise noted(error, why.what) from why
+            raise add_recovery_note(error, why.what) from why
 
-    def undo(self) -> Work[RevertedCompaction]:
+    def undo(self) -> Operation[RevertedCompaction]:
         """Take the latest compaction back that counts."""
         from nexus_core.compaction.compact import undo
 
         return (yield from undo(self._thread))
 
-    def expand(self, compaction: str | RecordedStep | Step) -> Work[tuple[Step, ...]]:
+    def expand(self, compaction: str | RecordedStep | Step) -> Operation[tuple[Step, ...]]:
         """The steps that a compaction stands for."""
-        from nexus_core.compaction.coverage import covered_steps
+        from nexus_core.compaction.coverage import list_covered_steps
 
-        return (yield from wait(covered_steps, self._thread.place.ledger, read_step(compaction, "a compaction")))
+        return (
+            yield from blocking(list_covered_steps, self._thread.place.ledger, read_step_id(compaction, "a compaction"))
+        )
 
-    def pin(self, step: str | RecordedStep | Step, *, remove: bool = False) -> Work[bool]:
+    def pin(self, step: str | RecordedStep | Step, *, remove: bool = False) -> Operation[bool]:
         """Have a step stay as it is, or no longer; whether that changed anything."""
         from nexus_core.compaction.compact import pin
 
-        return (yield from pin(self._thread, read_step(step), remove=remove))
+        return (yield from pin(self._thread, read_step_id(step), remove=remove))
 
     # ---- sending --------------------------------------------------------------------------------------------
 
-    def _relieve(self, state: State, plan: Plan) -> Work[Relief]:
+    def _relieve(self, state: SessionState, plan: CallPlan) -> Operation[AutoCompaction]:
         """Make the session shorter where the next call asks for it; at most once in a turn where nobody can."""
-        from nexus_core.compaction.compact import relieve
+        from nexus_core.compaction.compact import compact_automatically
 
-        relief = yield from relieve(self._thread, state, plan)
+        relief = yield from compact_automatically(self._thread, state, plan)
         if relief.has_failed:
             self._unrelieved = plan.call.turn
         return relief
 
-    def _send(self, plan: Plan, tip: str, reliefs: Sequence[Relief]) -> Work[AssembledContext]:
+    def _send(self, plan: CallPlan, tip: str, reliefs: Sequence[AutoCompaction]) -> Operation[AssembledContext]:
         findings = tuple(relief.finding for relief in reliefs if relief.finding is not None)
         try:
-            context = yield from wait(assemble, plan.call._replace(findings=(*plan.call.findings, *findings)))
+            context = yield from blocking(assemble, plan.call._replace(findings=(*plan.call.findings, *findings)))
         except BudgetError as error:
             told = next((relief.floor for relief in reliefs if relief.floor is not None), error)
-            raise name_large_pieces(told, plan.call.placements()) from None
+            raise name_largest_pieces(told, plan.call.placements()) from None
         self._last.remember(tip, context.token_budget)
         self._thread.left = self._thread.lost_prompt = ""  # its caller is told now
         yield from announce_call(self._thread.place.host, context)
@@ -480,9 +492,9 @@ class Pipeline:
 
     # ---- telling --------------------------------------------------------------------------------------------
 
-    def _told(self, step: Step) -> Work[RecordedStep]:
+    def _told(self, step: Step) -> Operation[RecordedStep]:
         """A step that has just been added, as its caller sees it; whoever watches is told of it."""
-        recorded = yield from wait(self._recorded, step)
+        recorded = yield from blocking(self._recorded, step)
         yield from announce_step(self._thread.place.host, step, self.label, recorded.usage, recorded.cache)
         return recorded
 
@@ -491,13 +503,13 @@ class Pipeline:
         return replace(recorded, cache=self._thread.cache_of(step)) if step.kind == "reply" else recorded
 
 
-def _open(state: State) -> Turn:
+def _open(state: SessionState) -> Turn:
     if state.open_turn is None:
         raise TurnError("no turn is open", hint="ask(…) opens one")
     return state.open_turn
 
 
-def open_place(
+def open_runtime(
     host: Host,
     load: Callable[[Path, AgentMode], tuple[Request, LoadedLayers]],
     *,
@@ -517,15 +529,15 @@ def open_place(
         summarize: The caller's own summarizer.
     """
     from nexus_core.request.runtime import SessionRuntime
-    from nexus_core.request.static_cache import FreshLoads, Surroundings
+    from nexus_core.request.static_cache import LayerCache, StaticContextCache
 
-    surroundings = Surroundings(host, FreshLoads(load))
+    surroundings = StaticContextCache(host, LayerCache(load))
     return SessionRuntime(cwd=cwd, home=home, host=host, ledger=ledger, surroundings=surroundings, summarize=summarize)
 
 
-def open_pipeline(
-    place: SessionRuntime, label: str, *, any_directory: bool = False, **said: Unpack[Saying]
-) -> Pipeline:
+def open_engine(
+    place: SessionRuntime, label: str, *, any_directory: bool = False, **said: Unpack[SessionArguments]
+) -> Engine:
     """The verbs of a session.
 
     Args:
@@ -538,20 +550,22 @@ def open_pipeline(
         UsageError: Something is of another kind than it must be, or nobody offers the role.
         MessageError: One of the tools is none.
     """
-    told = options(place.dialects, **said)
+    told = read_session_options(place.dialects, **said)
     if told.role:
         find_agent_role(place.host, told.role)
     thread = SessionThread(place, read_label(label), told)
     thread.any_directory = read_flag(any_directory, "any_directory")
-    return Pipeline(thread)
+    return Engine(thread)
 
 
-def replaying(place: SessionRuntime, step: str | RecordedStep | Step) -> Work[AssembledContext]:
+def replay_step(place: SessionRuntime, step: str | RecordedStep | Step) -> Operation[AssembledContext]:
     """What was sent before a reply, of any session."""
-    return Pipeline(SessionThread(place, "", options(place.dialects))).replay(step)
+    return Engine(SessionThread(place, "", read_session_options(place.dialects))).replay(step)
 
 
-def assembling(place: SessionRuntime, request: object, *, must_fit: bool, announce: bool) -> Work[AssembledContext]:
+def assemble_request(
+    place: SessionRuntime, request: object, *, must_fit: bool, announce: bool
+) -> Operation[AssembledContext]:
     """What a request is answered with.
 
     Args:
@@ -567,13 +581,15 @@ def assembling(place: SessionRuntime, request: object, *, must_fit: bool, announ
         raise UsageError("expected a Request", hint="nexus.assemble(nexus.request(message=…))")
     if request.cwd != place.cwd:
         raise UsageError(f"this Nexus is about {place.cwd}, not {request.cwd}", hint=f"Nexus({str(request.cwd)!r})")
-    thread = ThreadReader(place, request.session, options_of(request, place.dialects))
+    thread = ThreadReader(place, request.session, get_request_options(request, place.dialects))
     return _announced(
-        place, assemble_for(thread, event_of(request, place.dialects), must_fit=must_fit), announce and must_fit
+        place,
+        assemble_existing(thread, read_request_input(request, place.dialects), must_fit=must_fit),
+        announce and must_fit,
     )
 
 
-def _announced(place: SessionRuntime, work: Work[AssembledContext], announce: bool) -> Work[AssembledContext]:
+def _announced(place: SessionRuntime, work: Operation[AssembledContext], announce: bool) -> Operation[AssembledContext]:
     context = yield from work
     if announce:
         yield from announce_call(place.host, context)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from nexus_core.dialects.fields import describe_json_value
 from nexus_core.errors import MessageError, UnknownNameError, UsageError
-from nexus_core.request.input import EVENT, EventFields
+from nexus_core.request.input import EVENT_FIELDS, EventFields
 from nexus_core.thread.arguments import read_list, read_text, read_texts
 from nexus_core.types.request import AGENT_MODES, DEFAULT_MODE, DEFAULT_ROLE, Request
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from nexus_core.dialects.registry import DialectRegistry
-    from nexus_core.request.input import Said
+    from nexus_core.request.input import UserInput
     from nexus_core.types.request import AgentMode
 
-KEPT = ("model", "role", "renderer", "permissions", "system_prompt", "task", "skills", "mode")
+STORED_OPTIONS = ("model", "role", "renderer", "permissions", "system_prompt", "task", "skills", "mode")
 """What a session remembers in its record; its tools are in the epoch."""
 _ROLES_WITHOUT_TASK = (DEFAULT_ROLE, "manager")
-ALL = "all"
+ALL_SKILLS = "all"
 """What takes a session that was given skills back to all of them: None is what was said before, and [] is none."""
 
 
-class Circumstances(TypedDict, total=False):
+class CallArguments(TypedDict, total=False):
     """The arguments that say how a session works, whoever drives it."""
 
     model: str | None
@@ -40,13 +40,13 @@ class Circumstances(TypedDict, total=False):
     skills: Iterable[str] | None
 
 
-class Saying(Circumstances, total=False):
+class SessionArguments(CallArguments, total=False):
     """The arguments by which a session is asked for."""
 
     mode: AgentMode | None
 
 
-class Options(NamedTuple):
+class SessionOptions(NamedTuple):
     """What the caller says; None for what was said before, or for what is usual. "" goes back to what is usual.
 
     Attributes:
@@ -74,7 +74,7 @@ class Options(NamedTuple):
     @property
     def said(self) -> dict[str, Any]:
         """What is to be remembered, as JSON."""
-        given = {name: getattr(self, name) for name in KEPT}
+        given = {name: getattr(self, name) for name in STORED_OPTIONS}
         return {
             name: list(each) if isinstance(each, tuple) else each for name, each in given.items() if each is not None
         }
@@ -86,7 +86,7 @@ class Options(NamedTuple):
             UsageError: The caller names a task, and the role has none.
         """
         both = {**remembered, **self.said}.items()
-        merged = {name: value for name, value in both if name in KEPT and not _is_usual(name, value)}
+        merged = {name: value for name, value in both if name in STORED_OPTIONS and not _is_usual(name, value)}
         if self.task and merged.get("role", DEFAULT_ROLE) in _ROLES_WITHOUT_TASK:
             raise UsageError(
                 "task is only for a worker",
@@ -96,7 +96,7 @@ class Options(NamedTuple):
         return {name: tuple(each) if isinstance(each, list) else each for name, each in merged.items()}
 
 
-def options(dialects: DialectRegistry, /, **said: Unpack[Saying]) -> Options:
+def read_session_options(dialects: DialectRegistry, /, **said: Unpack[SessionArguments]) -> SessionOptions:
     """What a caller says, as it is kept.
 
     Args:
@@ -113,17 +113,17 @@ def options(dialects: DialectRegistry, /, **said: Unpack[Saying]) -> Options:
     read = {name: None if value is None else _READERS[name](value, name) for name, value in said.items()}
     if tools := read.get("tools"):
         _ensure_readable(tools, dialects)
-    return Options(**read)
+    return SessionOptions(**read)
 
 
-def build_request_fields(dialects: DialectRegistry, /, **given: Unpack[Saying]) -> dict[str, Any]:
+def build_request_fields(dialects: DialectRegistry, /, **given: Unpack[SessionArguments]) -> dict[str, Any]:
     """Return the fields of a request that a new session with these arguments would have, without its model.
 
     Raises:
         UsageError: An argument is of another type than it must be.
         MessageError: One of the tools is not a definition of a tool.
     """
-    chosen = options(dialects, **given)
+    chosen = read_session_options(dialects, **given)
     fields = chosen.over({})
     fields.pop("model", None)
     if not chosen.tools:
@@ -139,16 +139,20 @@ def read_skills(given: object, name: str = "skills") -> tuple[str, ...] | str:
     Raises:
         UsageError: It is something else.
     """
-    return ALL if given == ALL else read_texts(given, name, hint=f'{name}=[{given!a}], or {name}="{ALL}"')
+    return (
+        ALL_SKILLS
+        if given == ALL_SKILLS
+        else read_texts(given, name, hint=f'{name}=[{given!a}], or {name}="{ALL_SKILLS}"')
+    )
 
 
-def mode_in(stored: Mapping[str, Any], default: AgentMode = DEFAULT_MODE) -> AgentMode:
+def get_mode(stored: Mapping[str, Any], default: AgentMode = DEFAULT_MODE) -> AgentMode:
     """Return the mode that a session's record or an epoch names, else the default."""
     return next((mode for mode in (DEFAULT_MODE, *AGENT_MODES) if mode == stored.get("mode")), default)
 
 
 def _is_usual(name: str, value: object) -> bool:
-    return value in (None, "") or (name == "skills" and value == ALL)  # an empty list says that there are none
+    return value in (None, "") or (name == "skills" and value == ALL_SKILLS)  # an empty list says that there are none
 
 
 def _tools(given: object, name: str) -> tuple[object, ...]:
@@ -198,14 +202,14 @@ _PLACE = ("cwd", "home", "defaults", "ancestor_depth", "plugin_tables", "mode", 
 """What a Nexus knows by itself, or is asked for in another way."""
 
 
-class RequestFields(Circumstances, EventFields, total=False):
+class RequestFields(CallArguments, EventFields, total=False):
     """The arguments by which a request is asked for."""
 
     session: str | None
     message: object
 
 
-def with_fields(request: Request, dialects: DialectRegistry, /, **given: Unpack[RequestFields]) -> Request:
+def fill_request(request: Request, dialects: DialectRegistry, /, **given: Unpack[RequestFields]) -> Request:
     """A request with what the caller says; a message and tools in the shape of any API.
 
     Raises:
@@ -218,13 +222,15 @@ def with_fields(request: Request, dialects: DialectRegistry, /, **given: Unpack[
         if name not in known:
             raise UnknownNameError("field of a request", name, known)
     values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    event: dict[str, Any] = {name: values.pop(name) for name in EVENT if name in values}
+    event: dict[str, Any] = {name: values.pop(name) for name in EVENT_FIELDS if name in values}
     message, session = values.pop("message", None), read_text(values.pop("session", ""), "session")
-    read = {name: value for name, value in options(dialects, **values)._asdict().items() if value is not None}
-    if read.get("skills") == ALL:
+    read = {
+        name: value for name, value in read_session_options(dialects, **values)._asdict().items() if value is not None
+    }
+    if read.get("skills") == ALL_SKILLS:
         del read["skills"]
         if session:
-            hint = f'nexus.session({session!r}, skills="{ALL}") takes it back to all'
+            hint = f'nexus.session({session!r}, skills="{ALL_SKILLS}") takes it back to all'
             raise UsageError("a session remembers which skills it is told about", hint=hint)
     if "tools" in read:
         from nexus_core.request.tools import read_tools
@@ -240,9 +246,9 @@ def with_fields(request: Request, dialects: DialectRegistry, /, **given: Unpack[
     return replace(request, **read, **event, **lists, session=session, message=message)
 
 
-def options_of(request: Request, dialects: DialectRegistry) -> Options:
+def get_request_options(request: Request, dialects: DialectRegistry) -> SessionOptions:
     """What a request says about the session."""
-    return options(
+    return read_session_options(
         dialects,
         model=request.model or None,
         tools=request.tools,
@@ -256,11 +262,11 @@ def options_of(request: Request, dialects: DialectRegistry) -> Options:
     )
 
 
-def event_of(request: Request, dialects: DialectRegistry) -> Said | None:
+def read_request_input(request: Request, dialects: DialectRegistry) -> UserInput | None:
     """What a request says that is to be answered; None where it says nothing."""
     if request.message is None:
         return None
     from nexus_core.request.input import read_input
 
-    told = {name: getattr(request, name) for name in EVENT if getattr(request, name)}
+    told = {name: getattr(request, name) for name in EVENT_FIELDS if getattr(request, name)}
     return read_input(request.message, told, dialects)

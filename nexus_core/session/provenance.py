@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.compaction.coverage import is_covered
-from nexus_core.compaction.quotes import SHORT
+from nexus_core.compaction.quotes import STEP_SUFFIX_CHARACTERS
 from nexus_core.layers.explain import Explanation
 from nexus_core.ledger.threads import find_message_texts
-from nexus_core.request.placements import read_mentions
-from nexus_core.request.prefix import read_epoch, read_view
+from nexus_core.request.placements import read_section_entries
+from nexus_core.request.prefix import read_prefix, read_sections
 from nexus_core.text.sentences import SentenceMatcher
-from nexus_core.thread.lookup import find_similar, is_in_thread
-from nexus_core.thread.totals import SILENT
+from nexus_core.thread.lookup import find_steps_by_part, is_in_thread
+from nexus_core.thread.totals import MARKER_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nexus_core.types.assembled import AssembledContext
     from nexus_core.types.ledger import Ledger, SessionRecord, Step
 
-MOST = 20
+MAX_LISTED_STEPS = 20
 """So many steps are told in which a sentence stands, the newest."""
 MAX_COMPARED = 2_000
 """The newest steps that are compared sentence by sentence where no step has the text as it is."""
@@ -45,8 +45,8 @@ def explain_in_session(
     if step is not None:
         return [Explanation(f"step {step.id}", _kind(step), look.fate(step))]
     sentence = SentenceMatcher(query)
-    found = ledger.scan(tip.id, query, limit=2 * MOST) or _compare_steps(ledger, tip, sentence)
-    told = [each for each in found if not _is_repeated(each, found)][:MOST]
+    found = ledger.scan(tip.id, query, limit=2 * MAX_LISTED_STEPS) or _compare_steps(ledger, tip, sentence)
+    told = [each for each in found if not _is_repeated(each, found)][:MAX_LISTED_STEPS]
     return [*look.sections(sentence), *(look.explain(each, found, sentence) for each in told)]
 
 
@@ -56,7 +56,7 @@ def _compare_steps(ledger: Ledger, tip: Step, sentence: SentenceMatcher) -> list
     for step in reversed(ledger.thread(tip.id, limit=MAX_COMPARED)):
         if any(sentence.find(words) is not None for message in step.messages for words in find_message_texts(message)):
             found.append(step)
-        if len(found) == 2 * MOST:
+        if len(found) == 2 * MAX_LISTED_STEPS:
             break
     return found
 
@@ -66,7 +66,9 @@ def _step_meant(ledger: Ledger, query: str, tip: Step) -> Step | None:
     step = ledger.step(query)
     if step is not None:
         return step if is_in_thread(ledger, step, tip) else None
-    similar = find_similar(ledger, query, tip) if len(query) >= SHORT and query.isupper() else []  # else a word
+    similar = (
+        find_steps_by_part(ledger, query, tip) if len(query) >= STEP_SUFFIX_CHARACTERS and query.isupper() else []
+    )  # else a word
     return similar[0] if len(similar) == 1 else None
 
 
@@ -87,8 +89,8 @@ class _Look(NamedTuple):
         """The sections of the system prompt, as the session sends it, that some words stand in."""
         address = self.tip.data.get("epoch")
         content = self.ledger.blob(address) if isinstance(address, str) else None
-        view = None if content is None else self.ledger.blob(read_epoch(content).view)
-        for section in () if view is None else read_view(view):
+        view = None if content is None else self.ledger.blob(read_prefix(content).view)
+        for section in () if view is None else read_sections(view):
             if sentence.find(section.text) is not None:
                 uri = section.source.uri if section.source else ""
                 yield Explanation(section.title, uri, "in the system prompt of the session")
@@ -102,7 +104,7 @@ class _Look(NamedTuple):
 
     def fate(self, step: Step) -> str:
         """Whether a step is sent, and if not, why."""
-        if step.kind in SILENT:
+        if step.kind in MARKER_KINDS:
             return "stands for what came before" if step.id == self.tip.compaction else "says nothing by itself"
         sealed = self._sealed(step)
         sent = self._sent(step) or (sealed and self._sent(sealed))
@@ -130,7 +132,7 @@ class _Look(NamedTuple):
 
 def _mentioned(step: Step, sentence: SentenceMatcher) -> tuple[str, str] | None:
     """The section in a message that some words stand in, by the last heading before them."""
-    mentions = {each.title: each for each in read_mentions(step.data.get("told")) if not each.refusal}
+    mentions = {each.title: each for each in read_section_entries(step.data.get("told")) if not each.refusal}
     for message in step.messages:
         offset = sentence.find(message.content)
         before = message.content[: offset or 0]

@@ -15,16 +15,16 @@ from nexus_core.dialects.responses import OUTPUT_TYPES
 from nexus_core.errors import MessageError, TurnError
 from nexus_core.history.groups import UnansweredCalls
 from nexus_core.ledger.json_text import write_canonical_json
-from nexus_core.request.input import build_session_start_message_at, message_context
+from nexus_core.request.input import build_message_context, build_session_start_message_at
 from nexus_core.thread.append import RecordedBefore
 from nexus_core.thread.arguments import read_text
-from nexus_core.thread.turns import CallKey, CallResult, client_calls, read_usage
+from nexus_core.thread.turns import CallKey, CallResult, find_client_calls, read_usage
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Message, Reply, ToolResult, Usage
 
 if TYPE_CHECKING:
     from nexus_core.dialects.registry import DialectRegistry
-    from nexus_core.request.input import Said
+    from nexus_core.request.input import UserInput
     from nexus_core.thread.turns import Turn
     from nexus_core.types.api import Dialect
     from nexus_core.types.assembled import AgentResult
@@ -82,12 +82,12 @@ def read_reply(given: object, dialects: DialectRegistry) -> Reply:
     return _read_offered(given, speaking)
 
 
-def is_told(given: object) -> bool:
+def is_builtin_reply(given: object) -> bool:
     """Whether it is surely what a model answered, in a shape that is built in."""
     return isinstance(given, Reply) or _is_message(given) or bool(_name_of(given))
 
 
-def endless() -> MessageError:
+def build_incomplete_stream_error() -> MessageError:
     """Why the pieces of a stream are not recorded as an answer."""
     return MessageError(
         "the stream broke off: these pieces do not say how the reply ended",
@@ -217,7 +217,7 @@ _BRINGERS = ("tool", "function", "user")
 """Whose messages bring results."""
 
 
-class Brought(NamedTuple):
+class IncomingResult(NamedTuple):
     """A result, alone in its message.
 
     Attributes:
@@ -234,7 +234,7 @@ class Brought(NamedTuple):
         return self.message.tool_results[0]
 
 
-def read_results(given: object, dialects: DialectRegistry) -> tuple[Brought, ...] | None:
+def read_results(given: object, dialects: DialectRegistry) -> tuple[IncomingResult, ...] | None:
     """Results, each in a message of its own; None for something that is no result.
 
     Raises:
@@ -247,17 +247,17 @@ def read_results(given: object, dialects: DialectRegistry) -> tuple[Brought, ...
     return _read_message(given, dialects)
 
 
-def _read_message(given: object, dialects: DialectRegistry) -> tuple[Brought, ...] | None:
+def _read_message(given: object, dialects: DialectRegistry) -> tuple[IncomingResult, ...] | None:
     if isinstance(given, CallResult):
-        return (Brought(given.key, Message("tool", (given.result,))),)
+        return (IncomingResult(given.key, Message("tool", (given.result,))),)
     if isinstance(given, ToolResult):
-        return (Brought(None, Message("tool", (given,))),)
+        return (IncomingResult(None, Message("tool", (given,))),)
     if isinstance(given, Message) or _brings_results(given):
         return _split(dialects.recognise([given]).read(given))
-    return None if is_told(given) else _results_read_offered(given, dialects)
+    return None if is_builtin_reply(given) else _results_read_offered(given, dialects)
 
 
-def _results_read_offered(given: object, dialects: DialectRegistry) -> tuple[Brought, ...] | None:
+def _results_read_offered(given: object, dialects: DialectRegistry) -> tuple[IncomingResult, ...] | None:
     """Results in the shape of a plugin's dialect, in which a reply may be just as well."""
     speaking = dialects.offering(given)
     if speaking is None:
@@ -269,7 +269,7 @@ def _results_read_offered(given: object, dialects: DialectRegistry) -> tuple[Bro
     return _split(message)
 
 
-def match(turn: Turn, brought: tuple[Brought, ...]) -> list[tuple[CallKey, Brought]]:
+def match_results(turn: Turn, brought: tuple[IncomingResult, ...]) -> list[tuple[CallKey, IncomingResult]]:
     """Each result with the call it answers.
 
     Raises:
@@ -280,7 +280,7 @@ def match(turn: Turn, brought: tuple[Brought, ...]) -> list[tuple[CallKey, Broug
     return [(_key_of(turn, each, waiting, keys), each) for each in brought]
 
 
-def _key_of(turn: Turn, brought: Brought, waiting: UnansweredCalls, keys: list[CallKey]) -> CallKey:
+def _key_of(turn: Turn, brought: IncomingResult, waiting: UnansweredCalls, keys: list[CallKey]) -> CallKey:
     if brought.key in turn.calls:
         return brought.key
     place = None if brought.key is not None else waiting.take(brought.result)
@@ -304,7 +304,7 @@ def _unasked(result: ToolResult) -> TurnError:
     )
 
 
-def _split(message: Message) -> tuple[Brought, ...] | None:
+def _split(message: Message) -> tuple[IncomingResult, ...] | None:
     results = message.tool_results
     if not results:
         return None
@@ -315,8 +315,8 @@ def _split(message: Message) -> tuple[Brought, ...] | None:
             command="give the results alone; the rest can be said when the turn has ended",
         )
     if len(results) == 1:
-        return (Brought(None, message),)
-    return tuple(Brought(None, replace(message, parts=(result,), extra={})) for result in results)
+        return (IncomingResult(None, message),)
+    return tuple(IncomingResult(None, replace(message, parts=(result,), extra={})) for result in results)
 
 
 def _brings_results(given: object) -> bool:
@@ -325,13 +325,13 @@ def _brings_results(given: object) -> bool:
     return hasattr(given, "model_fields_set") and getattr(given, "role", None) in _BRINGERS
 
 
-GIVEN_UP = "[interrupted: there is no result]"
+INTERRUPTED_RESULT = "[interrupted: there is no result]"
 """What the model reads in the place of a result that nobody waits for any more."""
 
 
-def input_step(said: Said, model: str, now: int) -> NewStep:
+def build_input_step(said: UserInput, model: str, now: int) -> NewStep:
     """The step that opens a turn, at a time in milliseconds since 1970."""
-    context = dict(message_context(said.event, hooks=0, now=now))
+    context = dict(build_message_context(said.event, hooks=0, now=now))
     data = {"model": model, "event": dict(said.event), "context": [context]}
     return NewStep(kind="input", messages=(said.message,), data=data)
 
@@ -344,7 +344,7 @@ def build_session_start_step(now: int) -> NewStep:
     return NewStep(kind="input", closes=True, messages=(build_session_start_message_at(now),), data={"context": [None]})
 
 
-def reply_step(turn: Turn | None, reply: Reply, *, interrupted: bool) -> NewStep | RecordedBefore:
+def build_reply_step(turn: Turn | None, reply: Reply, *, interrupted: bool) -> NewStep | RecordedBefore:
     """The step of a reply; the one there is, if it was recorded before.
 
     Args:
@@ -355,7 +355,7 @@ def reply_step(turn: Turn | None, reply: Reply, *, interrupted: bool) -> NewStep
     Raises:
         TurnError: No reply is expected.
     """
-    digest = digest_of(reply)
+    digest = compute_reply_digest(reply)
     if turn is not None:
         expected = turn.is_open and not turn.pending
         for step in turn.replies:
@@ -364,7 +364,7 @@ def reply_step(turn: Turn | None, reply: Reply, *, interrupted: bool) -> NewStep
                 return RecordedBefore(step)
     _ensure_expected(turn)
     messages = reply.messages
-    calls = client_calls(messages)
+    calls = find_client_calls(messages)
     interrupted = interrupted or reply.stop == "error"  # what a model was about to do when it failed is not done
     if interrupted and calls:
         messages = (*messages, Message("tool", map(_given_up, calls)))
@@ -385,7 +385,7 @@ def reply_step(turn: Turn | None, reply: Reply, *, interrupted: bool) -> NewStep
     return NewStep(kind="reply", closes=closes, messages=messages, data=data)
 
 
-def result_step(turn: Turn | None, brought: tuple[Brought, ...]) -> NewStep | RecordedBefore:
+def build_result_step(turn: Turn | None, brought: tuple[IncomingResult, ...]) -> NewStep | RecordedBefore:
     """The step of results that are not recorded yet; the one there is, if all of them are.
 
     Raises:
@@ -393,9 +393,9 @@ def result_step(turn: Turn | None, brought: tuple[Brought, ...]) -> NewStep | Re
     """
     if turn is None or not turn.calls:
         raise TurnError("no call waits for a result", hint="record the reply first that asks for tools")
-    new: dict[CallKey, Brought] = {}
+    new: dict[CallKey, IncomingResult] = {}
     known: Step | None = None
-    for key, each in match(turn, brought):
+    for key, each in match_results(turn, brought):
         there = new[key].result if key in new else turn.answers[key].result if key in turn.answers else None
         if there is None and turn.is_open:
             new[key] = each
@@ -410,7 +410,7 @@ def result_step(turn: Turn | None, brought: tuple[Brought, ...]) -> NewStep | Re
     return NewStep(kind="result", messages=tuple(each.message for each in new.values()), data=data)
 
 
-def interrupted_step(turn: Turn) -> NewStep:
+def build_interrupted_step(turn: Turn) -> NewStep:
     """The step that ends a turn which nobody will finish; calls that wait get a result that says so."""
     messages = tuple(Message("tool", (_given_up(pending.call),)) for pending in turn.pending)
     answers = [list(pending.key) for pending in turn.pending]
@@ -418,7 +418,7 @@ def interrupted_step(turn: Turn) -> NewStep:
     return NewStep(kind="interrupted", closes=True, messages=messages, data=data)
 
 
-def agent_step(
+def build_agent_step(
     turn: Turn | None, result: AgentResult, dialects: DialectRegistry, newest: Iterable[Step] = ()
 ) -> NewStep | RecordedBefore:
     """The step of a whole turn, or of the rest of one that is open; the one there is, if it was recorded before.
@@ -432,14 +432,14 @@ def agent_step(
     speaking = dialects.recognise(result.messages)
     messages = read_messages(speaking, result.messages)
     reply = Reply(messages=messages, stop_reason=result.stop_reason, usage=result.usage, id=result.id)
-    digest = digest_of(reply)
+    digest = compute_reply_digest(reply)
     is_open = turn is not None and turn.is_open
     for step in newest if result.id else turn.replies if turn else ():
         if step.data.get("digest") == digest:
             return RecordedBefore(step)
     if is_open:
         _ensure_expected(turn)
-    calls = client_calls(messages)
+    calls = find_client_calls(messages)
     if calls:
         messages = (*messages, Message("tool", map(_given_up, calls)))
     data: dict[str, Any] = {
@@ -472,7 +472,7 @@ def read_agent_result(given: AgentResult) -> AgentResult:
         return replace(given, error=error, usage=usage if isinstance(usage, Usage) else read_usage(usage))
 
 
-def digest_of(reply: Reply) -> str:
+def compute_reply_digest(reply: Reply) -> str:
     """The address of all that a reply says and cost."""
     return blake2b(write_canonical_json(encode_value(reply)).encode(), digest_size=32).hexdigest()
 
@@ -505,7 +505,7 @@ def _late(turn: Turn, key: CallKey, *, has_result: bool) -> TurnError:
 
 
 def _given_up(call: ToolCall) -> ToolResult:
-    return ToolResult(call.id, GIVEN_UP, call.name, is_error=True)
+    return ToolResult(call.id, INTERRUPTED_RESULT, call.name, is_error=True)
 
 
 def _are_equal(one: ToolResult, other: ToolResult) -> bool:

@@ -6,40 +6,46 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from nexus_core.errors import LedgerError, TurnError, UsageError
-from nexus_core.history.select import apply_cut
+from nexus_core.history.select import apply_truncation
 from nexus_core.ledger.threads import deleted_step_error
 from nexus_core.rendering import LABELLED_RENDERER, find_epoch_renderer
 from nexus_core.request.build import Ingredients, make_call
-from nexus_core.request.input import with_event
-from nexus_core.request.placements import read_mentions
-from nexus_core.request.prefix import OLD_MODE, Epochs
-from nexus_core.request.tools import CALLER, Offered
-from nexus_core.request.window import Window
-from nexus_core.session.options import mode_in
+from nexus_core.request.input import add_event
+from nexus_core.request.placements import read_section_entries
+from nexus_core.request.prefix import OLD_MODE, PrefixStore
+from nexus_core.request.tools import CALLER_SOURCE, ToolOffer
+from nexus_core.request.window import ContextWindow
+from nexus_core.session.options import get_mode
 from nexus_core.thread.lookup import find_step as find_named
-from nexus_core.thread.lookup import steps_of_turn
-from nexus_core.thread.projection import Bounds, left_out, read_cut_thread, read_thread, told_in_words
-from nexus_core.thread.state import State
-from nexus_core.thread.totals import SILENT, get_parent_turn
+from nexus_core.thread.lookup import find_turn_steps
+from nexus_core.thread.projection import (
+    ReadLimits,
+    list_dropped_steps,
+    list_masked_steps,
+    read_thread,
+    read_truncated_thread,
+)
+from nexus_core.thread.state import SessionState
+from nexus_core.thread.totals import MARKER_KINDS, get_parent_turn
 from nexus_core.thread.turns import Turn
 from nexus_core.types.request import Request
 
 if TYPE_CHECKING:
-    from nexus_core.history.items import Sent
+    from nexus_core.history.items import HistoryItem
     from nexus_core.request.build import Call
-    from nexus_core.request.prefix import Epoch
+    from nexus_core.request.prefix import Prefix
     from nexus_core.request.runtime import SessionRuntime
-    from nexus_core.thread.cache import Tail
+    from nexus_core.thread.cache import ThreadCache
     from nexus_core.types.ledger import Ledger, Step
     from nexus_core.types.messages import Tool
     from nexus_core.types.prompt import Placement
     from nexus_core.types.settings import Settings
 
 _ANSWERS = ("reply", "interrupted")
-_SENT_FROM = ("sealed", "result", "reply", *SILENT)
+_SENT_FROM = ("sealed", "result", "reply", *MARKER_KINDS)
 
 
-def find_step(ledger: Ledger, name: str) -> Step:
+def find_reply_step(ledger: Ledger, name: str) -> Step:
     """The step of that name, or of which that is the beginning or the end.
 
     Raises:
@@ -55,7 +61,7 @@ def find_step(ledger: Ledger, name: str) -> Step:
     return step
 
 
-def sent_before(ledger: Ledger, name: str) -> Step:
+def find_sent_step(ledger: Ledger, name: str) -> Step:
     """The newest step when a call was made: the one before a reply; for any other step of a turn, that step.
 
     A turn is named by its first step, with which nothing was sent yet: its last reply is meant, or its newest step
@@ -65,9 +71,9 @@ def sent_before(ledger: Ledger, name: str) -> Step:
         UsageError: There is no such step.
         TurnError: It was made elsewhere, or nothing was sent yet.
     """
-    step = find_step(ledger, name)
+    step = find_reply_step(ledger, name)
     if step.kind == "input":
-        steps = steps_of_turn(ledger, step)
+        steps = find_turn_steps(ledger, step)
         step = next((each for each in reversed(steps) if each.kind == "reply"), steps[-1])
     asked = step.data.get("asked") or step.parent  # a summary may have been made while the model was thinking
     tip = ledger.step(str(asked)) if step.kind in _ANSWERS and asked else step
@@ -76,7 +82,7 @@ def sent_before(ledger: Ledger, name: str) -> Step:
     return tip
 
 
-def tools_offered(ledger: Ledger, name: str) -> tuple[Tool, ...]:
+def restore_tool_offers(ledger: Ledger, name: str) -> tuple[Tool, ...]:
     """The tools that a model was offered when it gave a reply.
 
     Args:
@@ -88,13 +94,13 @@ def tools_offered(ledger: Ledger, name: str) -> tuple[Tool, ...]:
         TurnError: Nothing was sent by Nexus before it.
         LedgerError: What was sent is not there any more.
     """
-    epoch = State(None, sent_before(ledger, name), None).epoch
+    epoch = SessionState(None, find_sent_step(ledger, name), None).epoch
     if not epoch:
         raise _unsent(f"nothing was sent by Nexus for step {name}")
-    return Epochs(lambda: ledger).read(epoch).tools
+    return PrefixStore(lambda: ledger).read(epoch).tools
 
 
-def replay(place: SessionRuntime, tail: Tail, tip: Step, settings: Settings, label: str) -> Call:
+def replay_call(place: SessionRuntime, tail: ThreadCache, tip: Step, settings: Settings, label: str) -> Call:
     """What was sent when a step was the newest.
 
     Args:
@@ -109,13 +115,13 @@ def replay(place: SessionRuntime, tail: Tail, tip: Step, settings: Settings, lab
         TurnError: Nothing was sent.
     """
     turn = Turn(tail.turn(tip.id))
-    state = State(None, tip, turn)
+    state = SessionState(None, tip, turn)
     if not state.epoch or not turn.is_sealed:
         raise _unsent(f"nothing was sent by Nexus in turn {tip.turn}")
     epoch = place.epochs.read(state.epoch)
     settings = place.epochs.setup(state.setup) if state.setup else settings
     model = str(turn.sealed("model") or "")
-    window = Window(place, settings, model, state, tail)
+    window = ContextWindow(place, settings, model, state, tail)
     sent = window.with_margin(_sent(tail, state, window), tip.turn)
     permissions, before = epoch.basis.get("permissions"), turn.steps[0].parent
     made_of = Ingredients(
@@ -130,9 +136,9 @@ def replay(place: SessionRuntime, tail: Tail, tip: Step, settings: Settings, lab
         turn=tip.turn,
         parent_turn=get_parent_turn(tail, before),
         permissions=tuple(map(str, permissions)) if isinstance(permissions, list) else (),
-        mentions=read_mentions(turn.sealed("told")),
-        dropped=tuple(left_out(tail, state.cut, tip, window.scales.name)),
-        hidden=tuple(told_in_words(tail, sent)),
+        mentions=read_section_entries(turn.sealed("told")),
+        dropped=tuple(list_dropped_steps(tail, state.cut, tip, window.scales.name)),
+        hidden=tuple(list_masked_steps(tail, sent)),
         static=partial(_static, place, window, epoch),
     )
     return make_call(place, settings, window, made_of)._replace(must_fit=False)
@@ -147,13 +153,13 @@ def _unsent(what: str) -> TurnError:
     )
 
 
-def _sent(tail: Tail, state: State, window: Window) -> list[Sent]:
+def _sent(tail: ThreadCache, state: SessionState, window: ContextWindow) -> list[HistoryItem]:
     tip, cut = state.tip, state.cut
     assert tip is not None  # noqa: S101 - something was sent
     if cut is None or cut.compaction != tip.compaction:
-        return read_thread(tail, tip, window.scales, Bounds())
+        return read_thread(tail, tip, window.scales, ReadLimits())
     fitting = window.fitting(tip.turn, tip)
-    kept = apply_cut(read_cut_thread(tail, tip, window.scales, cut, tip.turn), cut, fitting)
+    kept = apply_truncation(read_truncated_thread(tail, tip, window.scales, cut, tip.turn), cut, fitting)
     if kept is None:
         raise LedgerError(
             f"step {tip.id} leaves out what is not there", hint="`nexus ledger verify` says what is wrong"
@@ -161,13 +167,13 @@ def _sent(tail: Tail, state: State, window: Window) -> list[Sent]:
     return kept
 
 
-def _request(place: SessionRuntime, state: State, epoch: Epoch, model: str, label: str) -> Request:
+def _request(place: SessionRuntime, state: SessionState, epoch: Prefix, model: str, label: str) -> Request:
     basis, turn = epoch.basis, state.turn
     skills = basis.get("skills")
     request = Request(
         cwd=place.cwd,
         home=place.home,
-        mode=mode_in(basis, OLD_MODE),
+        mode=get_mode(basis, OLD_MODE),
         role=str(basis.get("role") or "unified"),
         task=str(basis.get("task") or ""),
         skills=tuple(map(str, skills)) if isinstance(skills, list) else None,
@@ -176,9 +182,9 @@ def _request(place: SessionRuntime, state: State, epoch: Epoch, model: str, labe
         tools=epoch.given or (),
     )
     event = turn.steps[0].data.get("event") if turn else None
-    return with_event(request, turn.said if turn else None, event if isinstance(event, dict) else {})
+    return add_event(request, turn.said if turn else None, event if isinstance(event, dict) else {})
 
 
-def _static(place: SessionRuntime, window: Window, epoch: Epoch) -> tuple[Placement, ...]:
-    offered = tuple(Offered(tool, CALLER) for tool in epoch.tools)
+def _static(place: SessionRuntime, window: ContextWindow, epoch: Prefix) -> tuple[Placement, ...]:
+    offered = tuple(ToolOffer(tool, CALLER_SOURCE) for tool in epoch.tools)
     return window.prefix_sizes.place(epoch.digest, place.epochs.view(epoch.view), offered)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from nexus_core.request.input import EventFields
-    from nexus_core.session.engine import Pipeline
+    from nexus_core.session.engine import Engine
     from nexus_core.thread.turns import RecordedCall, RecordedStep
     from nexus_core.types.assembled import AssembledContext, CacheReport
     from nexus_core.types.compaction import CompactionReport, RevertedCompaction
@@ -33,7 +33,7 @@ class Session:
         pipeline: The operations of the session.
     """
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(self, pipeline: Engine) -> None:
         self._pipeline = pipeline
         self._is_placed = False
 
@@ -162,9 +162,11 @@ class Session:
             TurnError: That tool call is not pending.
             SessionExistsError: Another session has that name.
         """
-        from nexus_core.session.workers import Orders
+        from nexus_core.session.workers import SpawnArguments
 
-        return Session(run(self._pipeline.spawn(Orders(task, cwd, call, skills, name, model, tools, system_prompt))))
+        return Session(
+            run(self._pipeline.spawn(SpawnArguments(task, cwd, call, skills, name, model, tools, system_prompt)))
+        )
 
     def report_result(self) -> RecordedStep | None:
         """Record a worker's final reply as the result of its tool call. `record` does so when the worker finishes.

@@ -8,25 +8,25 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nexus_core.compaction.options import compaction_options
+from nexus_core.compaction.options import read_compaction_options
 from nexus_core.compaction.trigger import find_trigger
 from nexus_core.errors import ConfigError, FileError, NexusError, SessionExistsError
 from nexus_core.request.build import CallPlanner, assemble
-from nexus_core.request.cache_report import cache_of
-from nexus_core.request.input import PROFILE, inherit_user_profile
+from nexus_core.request.cache_report import get_cache_report
+from nexus_core.request.input import PROFILE_FIELD, inherit_user_profile
 from nexus_core.request.prefix import MissingBlobError
-from nexus_core.request.runtime import RESULT_TOKENS, number
+from nexus_core.request.runtime import MAX_RESULT_TOKENS, get_number
 from nexus_core.request.tools import read_tools
-from nexus_core.session.options import mode_in
+from nexus_core.session.options import get_mode
 from nexus_core.session.record import build_session_start_step
-from nexus_core.session.replay import find_step, replay, sent_before
-from nexus_core.session.workers import hire, worker_options
-from nexus_core.thread.cache import Tail
-from nexus_core.thread.lookup import end_of_turn
-from nexus_core.thread.projection import Bounds, read_thread
-from nexus_core.thread.sizes import SOME_STEP, Weightless, apply_clamps, find_clamps
-from nexus_core.thread.state import State, carried
-from nexus_core.thread.totals import spent_until, spent_with, tokens_with, turns_with
+from nexus_core.session.replay import find_reply_step, find_sent_step, replay_call
+from nexus_core.session.workers import create_worker, read_worker_options
+from nexus_core.thread.cache import ThreadCache
+from nexus_core.thread.lookup import find_turn_end
+from nexus_core.thread.projection import ReadLimits, read_thread
+from nexus_core.thread.sizes import PLACEHOLDER_STEP_ID, NullSizer, apply_clamps, find_clamps
+from nexus_core.thread.state import SessionState, get_carried_fields
+from nexus_core.thread.totals import add_spent, add_tokens, add_turn, sum_usage
 from nexus_core.thread.turns import Turn
 from nexus_core.types.assembled import CacheReport
 from nexus_core.types.ledger import SessionRecord
@@ -36,13 +36,13 @@ from nexus_core.types.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nexus_core.request.build import Call, Plan, Seal
-    from nexus_core.request.input import Said
+    from nexus_core.request.build import Call, CallPlan, PendingRender
+    from nexus_core.request.input import UserInput
     from nexus_core.request.runtime import SessionRuntime
-    from nexus_core.request.static_cache import Seen
+    from nexus_core.request.static_cache import LoadedDirectory
     from nexus_core.request.static_context import StaticContext
-    from nexus_core.session.options import Options
-    from nexus_core.session.workers import Orders
+    from nexus_core.session.options import SessionOptions
+    from nexus_core.session.workers import SpawnArguments
     from nexus_core.types.budget import TokenBudget
     from nexus_core.types.ledger import Ledger, NewStep, Step
     from nexus_core.types.messages import Message, Tool, Usage
@@ -64,7 +64,7 @@ class ThreadReader:
         lost_prompt: The address of a system prompt that is gone from the ledger; "" once the caller knows.
     """
 
-    def __init__(self, place: SessionRuntime, label: str, options: Options) -> None:
+    def __init__(self, place: SessionRuntime, label: str, options: SessionOptions) -> None:
         self.label = label
         self.place = place
         self.options = options
@@ -73,17 +73,17 @@ class ThreadReader:
         self.lost_prompt = ""
         self._known_tools: dict[str, tuple[Tool, ...]] = {}
         self._settings: Settings | None = None
-        self._seen = State(None, None, None)
+        self._seen = SessionState(None, None, None)
 
-    def read(self) -> State:
+    def read(self) -> SessionState:
         """Where it stands now."""
         record = self._ledger.session(self.label) if self.label else None
         if record is None or record.tip is None:
-            self._seen = State(record, None, None)
+            self._seen = SessionState(record, None, None)
             return self._seen
 
         turn = Turn(self.tail.turn(record.tip))
-        self._seen = State(record, turn.steps[-1], turn)
+        self._seen = SessionState(record, turn.steps[-1], turn)
         return self._seen
 
     def describe(self) -> str:
@@ -100,7 +100,7 @@ class ThreadReader:
         """The names of all sessions."""
         return [record.label for record in self._ledger.sessions(status=None)]
 
-    def standing(self, state: State) -> StaticContext:
+    def standing(self, state: SessionState) -> StaticContext:
         """What stands around it now.
 
         Raises:
@@ -109,11 +109,11 @@ class ThreadReader:
         """
         return self._stand(state)[0]
 
-    def model(self, state: State, settings: Settings) -> str:
+    def model(self, state: SessionState, settings: Settings) -> str:
         """Whom to ask."""
         return settings.model_id(str(self.options.model or state.kept.get("model") or ""))
 
-    def plan(self, state: State, said: Said | None = None) -> Plan:
+    def plan(self, state: SessionState, said: UserInput | None = None) -> CallPlan:
         """What goes into a call of the open turn, or of one that is only tried out with something said."""
         standing, findings = self._stand(state)
         said = None if said is None else inherit_user_profile(said, state.kept)
@@ -122,7 +122,7 @@ class ThreadReader:
         start = said is not None and self._starts(state, standing.settings)
         planner = CallPlanner(self.place, tail, state, standing, model, start=start)
         if tail is not None and state.tip is not None:
-            options = compaction_options(standing.settings)
+            options = read_compaction_options(standing.settings)
             planner.find_trigger = partial(find_trigger, options, tail, state.tip)
         plan = planner.plan(said)
         if state.epoch and self.place.epochs.find(state.epoch, state.view) is None:
@@ -156,24 +156,24 @@ class ThreadReader:
         return self.place.ledger
 
     @property
-    def tail(self) -> Tail:
+    def tail(self) -> ThreadCache:
         """What is known of its thread."""
         return self.place.tail(self.label)
 
-    def _starts(self, state: State, settings: Settings) -> bool:
+    def _starts(self, state: SessionState, settings: Settings) -> bool:
         """True if the next question begins the session: it then says first when it started. A fork has begun before."""
         is_fork = state.record is not None and bool(state.record.origin)
         is_new = bool(self.label) and state.tip is None and not is_fork
         return is_new and settings.get("context.session_start", True) is not False
 
-    def _stand(self, state: State) -> tuple[StaticContext, tuple[Finding, ...]]:
+    def _stand(self, state: SessionState) -> tuple[StaticContext, tuple[Finding, ...]]:
         try:
             found = self._look(state)
         except (FileError, ConfigError) as error:
             return self._stand_still(state, error), (_unread(error),)
         return self.place.surroundings.stand(found, self._fields(state, found[-1][1].settings)), ()
 
-    def _stand_still(self, state: State, error: NexusError) -> StaticContext:
+    def _stand_still(self, state: SessionState, error: NexusError) -> StaticContext:
         """What stood around it when files could last be read; a conversation goes on, whatever became of them.
 
         Raises:
@@ -190,34 +190,34 @@ class ThreadReader:
         self._settings = epochs.setup(state.setup) if state.setup else Settings()
         request = Request(cwd=self._places(state)[-1], home=self.place.home, mode=self._mode(state))
         request = replace(request, **self._fields(state, self._settings)).standing
-        from nexus_core.request.static_context import StoredStaticContext, agrees
+        from nexus_core.request.static_context import StoredStaticContext, prefix_matches
 
-        if not agrees(epoch, request):
+        if not prefix_matches(epoch, request):
             raise error
         request = replace(request, renderer=str(epoch.basis.get("renderer")))
         told = epochs.view(state.view or epoch.view)
         return StoredStaticContext(request, self._settings, epoch, told, self.place.host)
 
-    def _fields(self, state: State, settings: Settings) -> dict[str, Any]:
+    def _fields(self, state: SessionState, settings: Settings) -> dict[str, Any]:
         """The circumstances that the caller decides."""
         fields = self.options.over(state.kept)
         fields.pop("model", None)
         fields["mode"] = self._mode(state)
         return fields | {"tools": self._given_tools(state, settings), "session": self.label}
 
-    def _look(self, state: State) -> list[Seen]:
+    def _look(self, state: SessionState) -> list[LoadedDirectory]:
         found = self.place.surroundings.look(self._places(state), self._mode(state))
         self._settings = found[-1][1].settings
         return found
 
-    def _mode(self, state: State) -> AgentMode:
-        return mode_in(self.options.over(state.kept))
+    def _mode(self, state: SessionState) -> AgentMode:
+        return get_mode(self.options.over(state.kept))
 
-    def _places(self, state: State) -> list[Path]:
+    def _places(self, state: SessionState) -> list[Path]:
         inherited = state.kept.get("inherits")
         return [Path(each) for each in inherited] if isinstance(inherited, list) else [self.place.cwd]
 
-    def _given_tools(self, state: State, settings: Settings) -> tuple[Tool, ...]:
+    def _given_tools(self, state: SessionState, settings: Settings) -> tuple[Tool, ...]:
         """What the caller offers, else what was offered before."""
         if self.options.tools is None:
             epoch = self.place.epochs.find(state.epoch, state.view)
@@ -269,9 +269,9 @@ def _unread(error: NexusError) -> Finding:
     return Finding("unread-files", f"files are used as they were before, because {error.what}{where}")
 
 
-PUT_TOGETHER = ("input", "sealed")
+FILE_DEPENDENT_KINDS = ("input", "sealed")
 """The steps that depend on files: a session works in the directory in which these were made last."""
-INHERITED = ("renderer", "permissions")
+INHERITED_OPTIONS = ("renderer", "permissions")
 """What a worker has from the session that made it, besides its model and the mode `server`."""
 
 
@@ -284,7 +284,7 @@ class SessionThread(ThreadReader):
         """The turn of a step, up to that step."""
         return Turn(self.tail.turn(step.id))
 
-    def newest(self, state: State) -> Sequence[Step]:
+    def newest(self, state: SessionState) -> Sequence[Step]:
         """The newest steps, some dozens of them."""
         return () if state.tip is None else self.tail.newest(state.tip.id, lambda _: True)
 
@@ -295,33 +295,33 @@ class SessionThread(ThreadReader):
             tip: The newest step.
             as_said: Whether what was asked is given in its own words, and not as it was sent.
         """
-        sent = read_thread(self.tail, tip, Weightless(), Bounds())
+        sent = read_thread(self.tail, tip, NullSizer(), ReadLimits())
         return tuple((as_said and each.said) or each.message for each in sent)
 
     def spent(self, tip: Step) -> Usage:
         """What it has cost, from its first turn on."""
-        return spent_until(self.tail, tip)
+        return sum_usage(self.tail, tip)
 
     # ---- what was sent --------------------------------------------------------------------------------------
 
     def replay(self, name: str) -> Call:
         """What was sent before a reply."""
-        tip = sent_before(self._ledger, name)
-        settings = self._settings_known(State(None, None, None))
-        return replay(self.place, Tail(self._ledger), tip, settings, self.label)
+        tip = find_sent_step(self._ledger, name)
+        settings = self._settings_known(SessionState(None, None, None))
+        return replay_call(self.place, ThreadCache(self._ledger), tip, settings, self.label)
 
     def sent_at(self, tip: Step) -> TokenBudget | None:
         """What was taken by what was sent when a step was the newest, as we count; None where nobody can know."""
         try:
-            settings = self._settings_known(State(None, None, None))
-            return assemble(replay(self.place, self.tail, tip, settings, self.label)).token_budget
+            settings = self._settings_known(SessionState(None, None, None))
+            return assemble(replay_call(self.place, self.tail, tip, settings, self.label)).token_budget
         except NexusError:  # a reply must be kept, whatever became of what was sent
             return None
 
     def cache_of(self, step: Step) -> CacheReport:
         """What became of the provider's cache in the call that a reply answers."""
         try:
-            return cache_of(self.place, self.tail, step, self._settings_known(State(None, None, None)))
+            return get_cache_report(self.place, self.tail, step, self._settings_known(SessionState(None, None, None)))
         except NexusError:
             return CacheReport()
 
@@ -331,11 +331,11 @@ class SessionThread(ThreadReader):
         Raises:
             UsageError: There is no such step.
         """
-        return self.cache_of(find_step(self._ledger, name))
+        return self.cache_of(find_reply_step(self._ledger, name))
 
     # ---- adding ---------------------------------------------------------------------------------------------
 
-    def append(self, step: NewStep, state: State) -> Step:
+    def append(self, step: NewStep, state: SessionState) -> Step:
         """Add a step where the session stood, with what it takes and what goes on from the step before.
 
         Raises:
@@ -353,10 +353,10 @@ class SessionThread(ThreadReader):
         added = ledger.append_many(label, new, after=after) if new[1:] else [ledger.append(label, new[0], after=after)]
         for each in added:
             self.tail.add(each)
-        self._seen = State(record, added[-1], None)
+        self._seen = SessionState(record, added[-1], None)
         return added[-1]
 
-    def seal(self, seal: Seal, state: State) -> Step:
+    def seal(self, seal: PendingRender, state: SessionState) -> Step:
         """Write down how something is sent."""
         self.place.epochs.store(seal.blobs)
         return self.append(seal.step, state)
@@ -379,7 +379,7 @@ class SessionThread(ThreadReader):
         """Have the next call begin with everything as it is then."""
         record = self._ledger.session(self.label)
         if record is not None:
-            reloads = State(record, None, None).reloads + 1
+            reloads = SessionState(record, None, None).reloads + 1
             self._ledger.update(self.label, data={**record.data, "reloads": reloads})
 
     def fork(self, label: str, at: str | None) -> SessionThread:
@@ -387,27 +387,27 @@ class SessionThread(ThreadReader):
         record = self._ledger.session(self.label)
         head, data = (record.head, record.data) if record else (None, {})
         if at is not None:
-            head = end_of_turn(self._ledger, record or SessionRecord(label=self.label), at).id
+            head = find_turn_end(self._ledger, record or SessionRecord(label=self.label), at).id
         self._ledger.create(label, head=head, origin=self.label, data=_without_parent(data))
         return SessionThread(self.place, label, self.options)
 
-    def spawn(self, orders: Orders) -> SessionThread:
+    def spawn(self, orders: SpawnArguments) -> SessionThread:
         """A worker with a task, made if it is not there."""
         state = self.read()
         found = self._look(state)
         settings = found[-1][1].settings
         kept = {**state.kept, **self.options.said}
-        made = {name: value for name, value in kept.items() if name in INHERITED}
-        if (mode := get_subagent_mode(mode_in(kept))) != DEFAULT_MODE:
+        made = {name: value for name, value in kept.items() if name in INHERITED_OPTIONS}
+        if (mode := get_subagent_mode(get_mode(kept))) != DEFAULT_MODE:
             made["mode"] = mode
-        options = worker_options(orders, self._given_tools(state, settings), self.place.dialects)
+        options = read_worker_options(orders, self._given_tools(state, settings), self.place.dialects)
         made["model"] = options.model or self.model(state, settings)
-        record = hire(self.place, self.label, state, orders, made)
+        record = create_worker(self.place, self.label, state, orders, made)
         return SessionThread(self.place, record.label, options)
 
     # ---- what it goes by ------------------------------------------------------------------------------------
 
-    def _settings_known(self, state: State) -> Settings:
+    def _settings_known(self, state: SessionState) -> Settings:
         """The settings as they were last seen: what was said must be kept, whatever became of a file meanwhile."""
         if self._settings is None:
             try:
@@ -420,11 +420,11 @@ class SessionThread(ThreadReader):
     def _remembered(self, step: NewStep) -> dict[str, Any]:
         """Return what the session remembers with a step: the caller's options, where it works, a profile."""
         said = self.options.said
-        if step.kind in PUT_TOGETHER:
+        if step.kind in FILE_DEPENDENT_KINDS:
             said["cwd"] = str(self.place.cwd)
         event = step.data.get("event") if step.kind == "input" else None
-        if isinstance(event, dict) and PROFILE in event:
-            said[PROFILE] = event[PROFILE]
+        if isinstance(event, dict) and PROFILE_FIELD in event:
+            said[PROFILE_FIELD] = event[PROFILE_FIELD]
         return said
 
     def _news(self, record: SessionRecord, said: dict[str, Any]) -> dict[str, Any]:
@@ -434,27 +434,29 @@ class SessionThread(ThreadReader):
         return {
             name: value
             for name, value in news.items()
-            if record.data.get(name) != value and (name != PROFILE or value or record.data.get(PROFILE))
+            if record.data.get(name) != value and (name != PROFILE_FIELD or value or record.data.get(PROFILE_FIELD))
         }
 
-    def _following(self, tip: Step | NewStep | None, step: NewStep, state: State) -> NewStep:
+    def _following(self, tip: Step | NewStep | None, step: NewStep, state: SessionState) -> NewStep:
         """Return a step with its tokens and with everything that goes on from the step before it."""
         new = self._weighed(step, state)
-        sums = turns_with(tip, step) | tokens_with(tip, new) | spent_with(tip, step)
-        data = carried(tip) | sums | dict(new.data)
+        sums = add_turn(tip, step) | add_tokens(tip, new) | add_spent(tip, step)
+        data = get_carried_fields(tip) | sums | dict(new.data)
         return replace(new, data={name: value for name, value in data.items() if name != "cut" or value is not None})
 
-    def _weighed(self, step: NewStep, state: State) -> NewStep:
+    def _weighed(self, step: NewStep, state: SessionState) -> NewStep:
         """A step with what its messages take; long results are cut once and for all."""
         settings = self._settings_known(state)
         scales = self.place.scales(self.model(state, settings), settings)
-        limit = number(settings, "truncation.tool_result_tokens", RESULT_TOKENS)
+        limit = get_number(settings, "truncation.tool_result_tokens", MAX_RESULT_TOKENS)
         data: dict[str, Any] = dict(step.data)
         clamps = find_clamps(step.messages, limit, scales.counter.count)
         if clamps:
             data["clamp"] = [list(clamp) for clamp in clamps]
         # What was said counts in its seal, as it is sent.
-        counted = () if step.kind == "input" and not step.closes else apply_clamps(step.messages, clamps, SOME_STEP)
+        counted = (
+            () if step.kind == "input" and not step.closes else apply_clamps(step.messages, clamps, PLACEHOLDER_STEP_ID)
+        )
         sizes = [scales.weigh(message) for message in counted]
         if len(sizes) > 1:
             data["sizes"] = sizes

@@ -11,8 +11,8 @@ from nexus_core.files.places import resolve_directory
 from nexus_core.ledger.json_text import MAX_LABEL_CHARACTERS
 from nexus_core.ledger.store import new_id
 from nexus_core.rendering import find_agent_role
-from nexus_core.session.options import ALL, options, read_skills
-from nexus_core.session.record import GIVEN_UP, Brought, result_step
+from nexus_core.session.options import ALL_SKILLS, read_session_options, read_skills
+from nexus_core.session.record import INTERRUPTED_RESULT, IncomingResult, build_result_step
 from nexus_core.thread.arguments import read_label, read_path, read_text
 from nexus_core.thread.totals import is_session_start_step
 from nexus_core.thread.turns import CallKey, RecordedCall
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
     from nexus_core.dialects.registry import DialectRegistry
     from nexus_core.request.runtime import SessionRuntime
-    from nexus_core.session.options import Options
+    from nexus_core.session.options import SessionOptions
     from nexus_core.thread.append import RecordedBefore
-    from nexus_core.thread.state import State
+    from nexus_core.thread.state import SessionState
     from nexus_core.thread.turns import Turn
     from nexus_core.types.ledger import NewStep, SessionRecord
     from nexus_core.types.messages import JSON
 
-WORKER = "worker"
+WORKER_ROLE = "worker"
 """The role of a worker."""
 _EXAMPLE = 'session.spawn("Find out why the build fails.")'
 
 
-class Orders(NamedTuple):
+class SpawnArguments(NamedTuple):
     """What a worker is to do.
 
     Attributes:
@@ -60,7 +60,7 @@ class Orders(NamedTuple):
     system_prompt: str | None = None
 
 
-class Report(NamedTuple):
+class WorkerReport(NamedTuple):
     """What a worker brings back: to which session, for which call, what it said, and whether it failed."""
 
     parent: str
@@ -69,7 +69,9 @@ class Report(NamedTuple):
     is_error: bool
 
 
-def hire(place: SessionRuntime, label: str, state: State, orders: Orders, made: dict[str, Any]) -> SessionRecord:
+def create_worker(
+    place: SessionRuntime, label: str, state: SessionState, orders: SpawnArguments, made: dict[str, Any]
+) -> SessionRecord:
     """The session of a worker, made if it is not there.
 
     Args:
@@ -85,7 +87,7 @@ def hire(place: SessionRuntime, label: str, state: State, orders: Orders, made: 
         TurnError: Nobody waits for the result of that call.
         SessionExistsError: Another session has that name.
     """
-    find_agent_role(place.host, WORKER)
+    find_agent_role(place.host, WORKER_ROLE)
     task = read_text(orders.task, "a task", hint=_EXAMPLE)
     if not task.strip():
         raise UsageError("a worker needs a task", hint=_EXAMPLE)
@@ -98,13 +100,13 @@ def hire(place: SessionRuntime, label: str, state: State, orders: Orders, made: 
     data = made | {
         "cwd": places[-1],
         "inherits": places,
-        "role": WORKER,
+        "role": WORKER_ROLE,
         "task": task,
         "parent": label,
         "call": None if key is None else list(key),
     }
-    skills = ALL if orders.skills is None else read_skills(orders.skills)
-    if skills != ALL:
+    skills = ALL_SKILLS if orders.skills is None else read_skills(orders.skills)
+    if skills != ALL_SKILLS:
         data["skills"] = list(skills)
     if orders.system_prompt:
         data["system_prompt"] = read_text(orders.system_prompt, "system_prompt")
@@ -112,12 +114,12 @@ def hire(place: SessionRuntime, label: str, state: State, orders: Orders, made: 
     return _create(place, name or _label(label, new_id() if key is None else f"{key.step}.{key.place}"), data)
 
 
-def worker_options(orders: Orders, tools: Sequence[object], dialects: DialectRegistry) -> Options:
+def read_worker_options(orders: SpawnArguments, tools: Sequence[object], dialects: DialectRegistry) -> SessionOptions:
     """What is said about a worker's session beyond what is kept of it."""
-    return options(dialects, model=orders.model, tools=tools if orders.tools is None else orders.tools)
+    return read_session_options(dialects, model=orders.model, tools=tools if orders.tools is None else orders.tools)
 
 
-def report_of(state: State) -> Report | None:
+def find_worker_report(state: SessionState) -> WorkerReport | None:
     """What a worker has to say to whoever waits for it; None where nobody does, or it is still at work."""
     parent, call, turn = state.kept.get("parent"), state.kept.get("call"), state.turn
     if not isinstance(parent, str) or not isinstance(call, list) or turn is None or turn.is_open:
@@ -126,11 +128,11 @@ def report_of(state: State) -> Report | None:
     if is_session_start_step(last):
         return None
     failed = last.kind == "interrupted" or bool(last.data.get("error")) or last.data.get("interrupted") is True
-    text = turn.recorded(last).text or str(last.data.get("error") or "") or (GIVEN_UP if failed else "")
-    return Report(parent, CallKey(str(call[0]), int(call[1])), text, failed)
+    text = turn.recorded(last).text or str(last.data.get("error") or "") or (INTERRUPTED_RESULT if failed else "")
+    return WorkerReport(parent, CallKey(str(call[0]), int(call[1])), text, failed)
 
 
-def reported_step(turn: Turn | None, report: Report) -> NewStep | RecordedBefore:
+def build_report_step(turn: Turn | None, report: WorkerReport) -> NewStep | RecordedBefore:
     """The result of the call that a worker was made for.
 
     Raises:
@@ -140,7 +142,7 @@ def reported_step(turn: Turn | None, report: Report) -> NewStep | RecordedBefore
         raise TurnError("the turn in which the worker was called has ended", hint="its answer comes too late")
     call = turn.calls[report.key]
     result = ToolResult(call.id, report.text, call.name, report.is_error)
-    return result_step(turn, (Brought(report.key, Message("tool", (result,))),))
+    return build_result_step(turn, (IncomingResult(report.key, Message("tool", (result,))),))
 
 
 def _label(maker: str, name: str) -> str:
@@ -152,7 +154,7 @@ def _label(maker: str, name: str) -> str:
     return maker[: MAX_LABEL_CHARACTERS - len(short)] + short
 
 
-def _key_of(call: object, state: State) -> CallKey | None:
+def _key_of(call: object, state: SessionState) -> CallKey | None:
     if call is None:
         return None
     if not isinstance(call, RecordedCall):

@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING
 
 from nexus_core.errors import LedgerError
 from nexus_core.ledger.codec import StoredStep
-from nexus_core.thread.sizes import Scales
+from nexus_core.thread.sizes import TokenSizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nexus_core.types.ledger import Ledger, Step
 
-CHUNK = 32
+STEPS_PER_READ = 32
 """So many steps are read at first; twice as many each time that is not enough."""
-SPANS = 32
+MAX_CACHED_RANGES = 32
 """So many pieces of the thread that lie farther back are remembered, and so many single steps."""
 STEPS_BETWEEN_TRIMS = 128
 """After so many new steps, those that were not asked for meanwhile are dropped: often enough to keep memory flat,
 seldom enough that a call pays nothing for it. The ledger still has them."""
-MAX_SCALES = 4
+MAX_SIZERS = 4
 """A session that changes its model may change its counter; few know more than two."""
 
 
-class Tail:
+class ThreadCache:
     """What is known of a thread, from some step up to the newest that was seen.
 
     Holds what the last calls have asked for, however long the thread grows. Safe for several threads: what it returns
@@ -41,7 +41,7 @@ class Tail:
         self._single: dict[str, Step] = {}
         self._unchecked: list[Step] = []
         self._changed: dict[str, None] = {}
-        self._scales: dict[str, Scales] = {}
+        self._scales: dict[str, TokenSizer] = {}
         self._used: int | None = None  # the lowest position asked for since the last trim
         self._since_trim = 0
         self._lock = Lock()
@@ -52,7 +52,7 @@ class Tail:
             if self._steps and step.parent == self._steps[-1].id:
                 self._keep([step], is_own=True)
 
-    def scales(self, shared: Scales) -> Scales:
+    def scales(self, shared: TokenSizer) -> TokenSizer:
         """Return scales with the same counter that remember the steps of this thread, as long as it does.
 
         Args:
@@ -60,9 +60,9 @@ class Tail:
         """
         known = self._scales.get(shared.name)
         if known is None or known.counter is not shared.counter:
-            if len(self._scales) >= MAX_SCALES:
+            if len(self._scales) >= MAX_SIZERS:
                 self._scales.clear()
-            self._scales[shared.name] = known = Scales(shared.counter)
+            self._scales[shared.name] = known = TokenSizer(shared.counter)
         return known
 
     def step(self, name: str) -> Step:
@@ -75,7 +75,7 @@ class Tail:
                 if step is None:
                     hint = "`nexus ledger verify` says what is missing"
                     raise LedgerError(f"there is no step {name}", where=self._ledger.url, hint=hint)
-                self._single = dict([(name, step), *self._single.items()][:SPANS])
+                self._single = dict([(name, step), *self._single.items()][:MAX_CACHED_RANGES])
                 self._unchecked.append(step)
             return self._single[name]
 
@@ -113,7 +113,7 @@ class Tail:
                 return self._between(self._positions[first], last)
             if (first, last) not in self._spans:
                 self._spans = {(first, last): self._ledger.thread(last, first=first), **self._spans}
-                self._spans = dict(list(self._spans.items())[:SPANS])
+                self._spans = dict(list(self._spans.items())[:MAX_CACHED_RANGES])
                 self._unchecked += self._spans[first, last]
             return self._spans[first, last]
 
@@ -121,7 +121,7 @@ class Tail:
         """The newest steps up to one, at least as many as are enough, or all there are."""
         with self._lock:
             self._follow(tip)
-            count = CHUNK
+            count = STEPS_PER_READ
             while True:
                 first = max(0, self._positions[tip] - count + 1)
                 self._reach(first)
@@ -153,7 +153,7 @@ class Tail:
             return
         self._steps.clear()
         self._positions.clear()
-        self._keep(self._ledger.thread(tip, limit=CHUNK))
+        self._keep(self._ledger.thread(tip, limit=STEPS_PER_READ))
 
     def _reach(self, position: int) -> None:
         """Read back until a position is known."""

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
     from nexus_core.types.ledger import Ledger, SessionRecord
 
-AT_ONCE = 500
+STEPS_PER_READ = 500
 """So many steps are read in one go."""
 _FEW = 50
 """Steps that are read in one go where a few will do."""
 
 
-def walk_back(ledger: Ledger, tip: str | None, *, at_once: int = AT_ONCE) -> Iterator[Step]:
+def walk_back(ledger: Ledger, tip: str | None, *, at_once: int = STEPS_PER_READ) -> Iterator[Step]:
     """The steps of a thread, newest first; no more are read than are asked for, but for some."""
     name = tip
     while name is not None:
@@ -54,16 +54,16 @@ def is_in_thread(ledger: Ledger, step: Step, tip: Step) -> bool:
     return end is not None and step.position <= end.position
 
 
-SHORTEST = 4
+MIN_ID_CHARACTERS = 4
 """Fewer characters name nothing; too many steps would have them."""
-WHOLE = 26
+ID_CHARACTERS = 26
 """Characters of a whole name."""
-MOST = 8
+MAX_LISTED_STEPS = 8
 """So many steps are listed of those that could be meant."""
 _SIGNS = frozenset("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
 
 
-def read_step(given: object, name: str = "a step") -> str:
+def read_step_id(given: object, name: str = "a step") -> str:
     """The name of a step, which may be given itself.
 
     Raises:
@@ -86,20 +86,22 @@ def find_step(ledger: Ledger, name: object, tip: Step | None = None) -> Step | N
     Raises:
         UsageError: It is no text, or several steps could be meant; it lists them.
     """
-    given = read_step(name)
+    given = read_step_id(name)
     step = ledger.step(given)
     if step is not None:
         return step if tip is None or is_in_thread(ledger, step, tip) else None
-    found = find_similar(ledger, given, tip)
+    found = find_steps_by_part(ledger, given, tip)
     if len(found) > 1:
-        listed = ", ".join(each.id for each in found[:MOST]) + (", …" if len(found) > MOST else "")
+        listed = ", ".join(each.id for each in found[:MAX_LISTED_STEPS]) + (
+            ", …" if len(found) > MAX_LISTED_STEPS else ""
+        )
         raise UsageError(f"{len(found):,} steps could be meant by {given!r}: {listed}", hint="give more of the name")
     return found[0] if found else None
 
 
-def find_similar(ledger: Ledger, part: str, tip: Step | None) -> list[Step]:
+def find_steps_by_part(ledger: Ledger, part: str, tip: Step | None) -> list[Step]:
     """The steps whose name begins or ends so; none where it can be no part of a name."""
-    if not SHORTEST <= len(part) < WHOLE or not _SIGNS.issuperset(part):
+    if not MIN_ID_CHARACTERS <= len(part) < ID_CHARACTERS or not _SIGNS.issuperset(part):
         return []
     steps: Iterable[Step] = ledger.steps() if tip is None else walk_back(ledger, tip.id)
     return sorted(
@@ -107,7 +109,7 @@ def find_similar(ledger: Ledger, part: str, tip: Step | None) -> list[Step]:
     )
 
 
-def steps_of_turn(ledger: Ledger, first: Step) -> list[Step]:
+def find_turn_steps(ledger: Ledger, first: Step) -> list[Step]:
     """The steps of the turn that begins with one, oldest first; the first alone where no session leads there."""
     for record in ledger.sessions(status=None):
         tip = None if record.tip is None else ledger.step(record.tip)
@@ -117,7 +119,7 @@ def steps_of_turn(ledger: Ledger, first: Step) -> list[Step]:
     return [first]
 
 
-def end_of_turn(ledger: Ledger, record: SessionRecord, at: str) -> Step:
+def find_turn_end(ledger: Ledger, record: SessionRecord, at: str) -> Step:
     """The step with which a closed turn of a session ended.
 
     Args:

@@ -5,25 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.errors import LedgerError
-from nexus_core.history.items import TRIED, Sent
+from nexus_core.history.items import PREVIEW_TURN, HistoryItem
 from nexus_core.history.media_placeholders import REQUEST_BYTES_RULE
-from nexus_core.thread.sizes import sent_messages
+from nexus_core.thread.sizes import get_sent_messages
 from nexus_core.thread.summary_message import restore_summary_message
-from nexus_core.thread.totals import SILENT
-from nexus_core.thread.turns import answered_by
+from nexus_core.thread.totals import MARKER_KINDS
+from nexus_core.thread.turns import list_answered_calls
 from nexus_core.types.budget import Decision
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from nexus_core.history.items import Cut
-    from nexus_core.thread.cache import Tail
-    from nexus_core.thread.sizes import Weighs
+    from nexus_core.history.items import TruncationPoint
+    from nexus_core.thread.cache import ThreadCache
+    from nexus_core.thread.sizes import MessageSizer
     from nexus_core.types.ledger import Step
     from nexus_core.types.prompt import TrustLevel
 
 
-def project(steps: Iterable[Step], scales: Weighs, turn: str = "") -> list[Sent]:
+def project_steps(steps: Iterable[Step], scales: MessageSizer, turn: str = "") -> list[HistoryItem]:
     """The messages of steps in the order in which a model reads them.
 
     An input that was sealed stands as it was sent. Results stand in the order of their calls, however they came.
@@ -34,17 +34,17 @@ def project(steps: Iterable[Step], scales: Weighs, turn: str = "") -> list[Sent]
         scales: Who says what messages take.
         turn: The open turn: as long as its input is not sealed, nobody needs to know what that takes.
     """
-    sent: list[Sent] = []
-    results: list[tuple[int, Sent]] = []
+    sent: list[HistoryItem] = []
+    results: list[tuple[int, HistoryItem]] = []
     unweighed: Step | None = None  # an input, the last of `sent`: a seal takes its place, as a rule
     for step in steps:
-        if step.kind in SILENT:
+        if step.kind in MARKER_KINDS:
             if _take_back(step, results, sent):
                 unweighed = None
             continue
         if unweighed is not None and not (step.kind == "sealed" and step.messages):
             _weigh_last(sent, unweighed, scales)
-        unweighed = step if step.kind == "input" and is_event(step) else None
+        unweighed = step if step.kind == "input" and holds_turn_input(step) else None
         messages = _unweighed(step) if unweighed else _sent(step, scales)
         if not messages:
             continue
@@ -63,7 +63,7 @@ def project(steps: Iterable[Step], scales: Weighs, turn: str = "") -> list[Sent]
     return sent
 
 
-def kept_steps(tail: Tail, compaction: Step, tip: str) -> list[Step]:
+def find_kept_steps(tail: ThreadCache, compaction: Step, tip: str) -> list[Step]:
     """The steps that a compaction keeps, and all since; with the input of the turn in which they begin.
 
     Raises:
@@ -77,39 +77,39 @@ def kept_steps(tail: Tail, compaction: Step, tip: str) -> list[Step]:
     kept = tail.since(first, tip)
     if kept[0].kind == "input" or kept[0].id == kept[0].turn:
         return kept
-    begun = [step for step in tail.since(kept[0].turn, tip) if is_event(step)]
+    begun = [step for step in tail.since(kept[0].turn, tip) if holds_turn_input(step)]
     opening = [step for step in begun if step.turn == kept[0].turn and step.position < kept[0].position]
     return [*opening, *kept]
 
 
-def carried_messages(tail: Tail, compaction: Step, scales: Weighs) -> list[Sent]:
+def project_pinned_steps(tail: ThreadCache, compaction: Step, scales: MessageSizer) -> list[HistoryItem]:
     """What was pinned when a compaction summarised the rest; it stands behind the summary, and is never left out."""
     pinned = compaction.data.get("pinned")
     steps = [each for name in pinned for each in tail.span(name, name)] if isinstance(pinned, list) else []
-    return [each._replace(turn="", is_input=False) for each in project(steps, scales)]
+    return [each._replace(turn="", is_input=False) for each in project_steps(steps, scales)]
 
 
-def is_event(step: Step) -> bool:
+def holds_turn_input(step: Step) -> bool:
     """Whether a turn is about what a step says; more may be said in it later."""
     return step.kind == "sealed" or (step.kind == "input" and step.id == step.turn)
 
 
-def summary_messages(compaction: Step, scales: Weighs) -> list[Sent]:
+def project_summary(compaction: Step, scales: MessageSizer) -> list[HistoryItem]:
     """What stands for all that came before a compaction: its summary, or what another program put in its place."""
-    name, trust = compaction.id, trust_of_compaction(compaction)
+    name, trust = compaction.id, read_summary_trust(compaction)
     if compaction.messages:
-        weighed = zip(sent_messages(compaction), scales.weigh_step(compaction), strict=True)
+        weighed = zip(get_sent_messages(compaction), scales.weigh_step(compaction), strict=True)
         return [
-            Sent(message, tokens, step=name, place=place, told_by=trust, size=scales.measure(message))
+            HistoryItem(message, tokens, step=name, place=place, told_by=trust, size=scales.measure(message))
             for place, (message, tokens) in enumerate(weighed)
         ]
     message = restore_summary_message(compaction.data, name)
     if message is None:
         return []
-    return [Sent(message, scales.weigh(message), step=name, told_by=trust, size=scales.measure(message))]
+    return [HistoryItem(message, scales.weigh(message), step=name, told_by=trust, size=scales.measure(message))]
 
 
-def trust_of_compaction(compaction: Step) -> TrustLevel:
+def read_summary_trust(compaction: Step) -> TrustLevel:
     """Whose word a summary is; anybody's, where nobody has written it down."""
     trust = compaction.data.get("trust")
     return "user" if trust == "user" else "project" if trust == "project" else "foreign"
@@ -117,7 +117,7 @@ def trust_of_compaction(compaction: Step) -> TrustLevel:
 
 def _places(step: Step) -> list[int]:
     """Where the messages of a step with results belong among the results of a reply: each by the first it brings."""
-    places = [key.place for key in answered_by(step)]
+    places = [key.place for key in list_answered_calls(step)]
     found, at = [], 0
     for message in step.messages:
         end = at + max(len(message.tool_results), 1)
@@ -126,7 +126,7 @@ def _places(step: Step) -> list[int]:
     return found
 
 
-def _take_back(step: Step, results: list[tuple[int, Sent]], sent: list[Sent]) -> bool:
+def _take_back(step: Step, results: list[tuple[int, HistoryItem]], sent: list[HistoryItem]) -> bool:
     """Leave out the newest messages, if a step says so; whether it does."""
     popped = step.data.get("popped")
     if not isinstance(popped, int) or popped <= 0:
@@ -136,13 +136,13 @@ def _take_back(step: Step, results: list[tuple[int, Sent]], sent: list[Sent]) ->
     return True
 
 
-def _flush(results: list[tuple[int, Sent]], sent: list[Sent]) -> None:
+def _flush(results: list[tuple[int, HistoryItem]], sent: list[HistoryItem]) -> None:
     """Put results behind the reply that asked for them."""
     sent += [result for _, result in sorted(results, key=lambda pair: pair[0])]
     results.clear()
 
 
-def _put_in_place(sent: list[Sent], messages: Iterable[Sent], turn: str) -> None:
+def _put_in_place(sent: list[HistoryItem], messages: Iterable[HistoryItem], turn: str) -> None:
     """Put an input as it was sent in the place of what was said; more may have been said behind it."""
     first = len(sent)
     while first and sent[first - 1].turn == turn:
@@ -155,31 +155,31 @@ def _put_in_place(sent: list[Sent], messages: Iterable[Sent], turn: str) -> None
     sent[place:place] = [each._replace(said=said) for each in messages]
 
 
-def _sent(step: Step, scales: Weighs) -> Sequence[Sent]:
+def _sent(step: Step, scales: MessageSizer) -> Sequence[HistoryItem]:
     known = scales.projected.get(step.id)
     if known is None:
         scales.remember(step.id, known := tuple(_weighed(step, scales)))
     return known
 
 
-def _weigh_last(sent: list[Sent], step: Step, scales: Weighs) -> None:
+def _weigh_last(sent: list[HistoryItem], step: Step, scales: MessageSizer) -> None:
     sent[len(sent) - len(step.messages) :] = _sent(step, scales)
 
 
-def _unweighed(step: Step) -> list[Sent]:
+def _unweighed(step: Step) -> list[HistoryItem]:
     said = enumerate(step.messages)
-    return [Sent(message, 0, step.turn, True, step.id, place, step.created) for place, message in said]  # noqa: FBT003 - it is an input
+    return [HistoryItem(message, 0, step.turn, True, step.id, place, step.created) for place, message in said]  # noqa: FBT003 - it is an input
 
 
-def _weighed(step: Step, scales: Weighs) -> Iterator[Sent]:
-    is_input, turn, name, created = is_event(step), step.turn, step.id, step.created
+def _weighed(step: Step, scales: MessageSizer) -> Iterator[HistoryItem]:
+    is_input, turn, name, created = holds_turn_input(step), step.turn, step.id, step.created
     is_shortened = "clamp" in step.data
-    for place, (message, tokens) in enumerate(zip(sent_messages(step), scales.weigh_step(step), strict=True)):
+    for place, (message, tokens) in enumerate(zip(get_sent_messages(step), scales.weigh_step(step), strict=True)):
         size = scales.measure(message)
-        yield Sent(message, tokens, turn, is_input, name, place, created, None, is_shortened, size=size)
+        yield HistoryItem(message, tokens, turn, is_input, name, place, created, None, is_shortened, size=size)
 
 
-class Bounds(NamedTuple):
+class ReadLimits(NamedTuple):
     """How much of a thread is read.
 
     Attributes:
@@ -191,28 +191,30 @@ class Bounds(NamedTuple):
     turn: str = ""
 
 
-def read_thread(tail: Tail, tip: Step, scales: Weighs, bounds: Bounds) -> list[Sent]:
+def read_thread(tail: ThreadCache, tip: Step, scales: MessageSizer, bounds: ReadLimits) -> list[HistoryItem]:
     """The messages of a thread: the latest summary and what it keeps, or all."""
     if tip.compaction is not None:
-        stretch = read_stretch(tail, tip, scales)
+        stretch = read_thread_parts(tail, tip, scales)
         return [*stretch.summary, *stretch.carried, *stretch.kept]
 
-    projected: dict[str, list[Sent]] = {}
+    projected: dict[str, list[HistoryItem]] = {}
 
     def is_enough(steps: Sequence[Step]) -> bool:
-        if bounds.room is None or (bounds.turn not in ("", TRIED) and all(step.id != bounds.turn for step in steps)):
+        if bounds.room is None or (
+            bounds.turn not in ("", PREVIEW_TURN) and all(step.id != bounds.turn for step in steps)
+        ):
             return False
         summed = steps[-1].total - steps[0].total + steps[0].tokens
         if steps[0].counter == steps[-1].counter == scales.name and 0 <= summed <= bounds.room:
             return False  # told from the running sums alone
-        projected[steps[0].id] = project(steps, scales, bounds.turn)
+        projected[steps[0].id] = project_steps(steps, scales, bounds.turn)
         return sum(sent.tokens for sent in projected[steps[0].id]) > bounds.room
 
     steps = tail.newest(tip.id, is_enough)
-    return projected.get(steps[0].id) or project(steps, scales, bounds.turn)
+    return projected.get(steps[0].id) or project_steps(steps, scales, bounds.turn)
 
 
-class Stretch(NamedTuple):
+class ThreadParts(NamedTuple):
     """A thread from its latest summary on.
 
     Attributes:
@@ -221,21 +223,23 @@ class Stretch(NamedTuple):
         kept: Everything since, or all there is.
     """
 
-    summary: list[Sent]
-    carried: list[Sent]
-    kept: list[Sent]
+    summary: list[HistoryItem]
+    carried: list[HistoryItem]
+    kept: list[HistoryItem]
 
 
-def read_stretch(tail: Tail, tip: Step, scales: Weighs) -> Stretch:
+def read_thread_parts(tail: ThreadCache, tip: Step, scales: MessageSizer) -> ThreadParts:
     """The messages of a thread by what became of them; all are read."""
     if tip.compaction is None:
-        return Stretch([], [], read_thread(tail, tip, scales, Bounds()))
+        return ThreadParts([], [], read_thread(tail, tip, scales, ReadLimits()))
     compaction = tail.step(tip.compaction)
-    kept = project(kept_steps(tail, compaction, tip.id), scales)
-    return Stretch(summary_messages(compaction, scales), carried_messages(tail, compaction, scales), kept)
+    kept = project_steps(find_kept_steps(tail, compaction, tip.id), scales)
+    return ThreadParts(project_summary(compaction, scales), project_pinned_steps(tail, compaction, scales), kept)
 
 
-def read_cut_thread(tail: Tail, tip: Step, scales: Weighs, cut: Cut, turn: str) -> list[Sent]:
+def read_truncated_thread(
+    tail: ThreadCache, tip: Step, scales: MessageSizer, cut: TruncationPoint, turn: str
+) -> list[HistoryItem]:
     """The messages that a cut leaves, and some of those beside them.
 
     Raises:
@@ -243,23 +247,25 @@ def read_cut_thread(tail: Tail, tip: Step, scales: Weighs, cut: Cut, turn: str) 
     """
     steps = {step.id: step for span in cut.spans for step in tail.span(span.first.step, span.until or span.last.step)}
     newest = tail.since(cut.since.step, tip.id)
-    if turn not in ("", TRIED):  # what the open turn is about stays, even if the cut is inside of it
-        steps |= {step.id: step for step in tail.turn(tip.id) if is_event(step)}
+    if turn not in ("", PREVIEW_TURN):  # what the open turn is about stays, even if the cut is inside of it
+        steps |= {step.id: step for step in tail.turn(tip.id) if holds_turn_input(step)}
     steps |= {step.id: step for step in newest}
-    sent = project(sorted(steps.values(), key=lambda step: step.position), scales, turn)
+    sent = project_steps(sorted(steps.values(), key=lambda step: step.position), scales, turn)
     if cut.compaction is None:
         return sent
     compaction = tail.step(cut.compaction)
-    return [*summary_messages(compaction, scales), *carried_messages(tail, compaction, scales), *sent]
+    return [*project_summary(compaction, scales), *project_pinned_steps(tail, compaction, scales), *sent]
 
 
-def left_out(tail: Tail, cut: Cut | None, tip: Step | None, counter: str) -> Iterator[Decision]:
+def list_dropped_steps(
+    tail: ThreadCache, cut: TruncationPoint | None, tip: Step | None, counter: str
+) -> Iterator[Decision]:
     """A decision for each part of a thread that a cut leaves out; `first` and `last` count steps."""
     if cut is None or tip is None:
         return
     position, total = _beginning(tail, cut)
     for begins, ends in [*((span.first, span.last) for span in cut.spans), (cut.since, None)]:
-        is_tried = begins.step == TRIED  # all of the thread is left out but for what is about to be said
+        is_tried = begins.step == PREVIEW_TURN  # all of the thread is left out but for what is about to be said
         step = tip if is_tried else tail.step(begins.step)
         before, tokens = (step.position, step.total) if is_tried else (step.position - 1, step.total - step.tokens)
         if before >= position:
@@ -270,7 +276,7 @@ def left_out(tail: Tail, cut: Cut | None, tip: Step | None, counter: str) -> Ite
             position, total = last.position + 1, last.total
 
 
-def told_in_words(tail: Tail, sent: Sequence[Sent]) -> Iterator[Decision]:
+def list_masked_steps(tail: ThreadCache, sent: Sequence[HistoryItem]) -> Iterator[Decision]:
     """A decision about the messages whose pictures and documents are told in words; it counts steps, too."""
     hidden = [each for each in sent if each.hidden]
     if hidden:
@@ -279,7 +285,7 @@ def told_in_words(tail: Tail, sent: Sequence[Sent]) -> Iterator[Decision]:
         yield Decision(action="masked", rule=REQUEST_BYTES_RULE, first=first, last=last, tokens_after=tokens)
 
 
-def _beginning(tail: Tail, cut: Cut) -> tuple[int, int]:
+def _beginning(tail: ThreadCache, cut: TruncationPoint) -> tuple[int, int]:
     """The first step that could have been sent, and the tokens before it."""
     if cut.compaction is None:
         return 0, 0

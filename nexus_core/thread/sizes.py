@@ -8,25 +8,25 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from nexus_core.dialects.requests import count_message_bytes
-from nexus_core.history.select import hide_media, told_as_said
+from nexus_core.history.select import replace_item_media, replace_original_media
 from nexus_core.history.shorten import split_head_and_tail
 from nexus_core.types.messages import Text, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from nexus_core.history.items import Sent
-    from nexus_core.history.select import Grouped
+    from nexus_core.history.items import HistoryItem
+    from nexus_core.history.select import GroupedItems
     from nexus_core.tokens.counters import CachingCounter
     from nexus_core.types.ledger import Step
     from nexus_core.types.messages import Message
     from nexus_core.types.prompt import Placement
 
-SOME_STEP = "0" * 26
+PLACEHOLDER_STEP_ID = "0" * 26
 """As long as a step's name, which nobody knows before it is recorded."""
 
 
-class Clamp(NamedTuple):
+class TextClamp(NamedTuple):
     """Where a text is cut.
 
     Attributes:
@@ -44,10 +44,10 @@ class Clamp(NamedTuple):
     tail: int
 
 
-def find_clamps(messages: Sequence[Message], limit: int, count: Callable[[str], int]) -> list[Clamp]:
+def find_clamps(messages: Sequence[Message], limit: int, count: Callable[[str], int]) -> list[TextClamp]:
     """Where the results in messages must be cut so that the texts of none take more than a limit."""
     return [
-        Clamp(at, place, *cut)
+        TextClamp(at, place, *cut)
         for at, message in enumerate(messages)
         for place, part in enumerate(message.parts)
         if isinstance(part, ToolResult)
@@ -55,17 +55,17 @@ def find_clamps(messages: Sequence[Message], limit: int, count: Callable[[str], 
     ]
 
 
-def sent_messages(step: Step) -> tuple[Message, ...]:
+def get_sent_messages(step: Step) -> tuple[Message, ...]:
     """The messages of a step as they are sent."""
     clamps = step.data.get("clamp")
     if not isinstance(clamps, list | tuple):
         return step.messages
-    return apply_clamps(step.messages, (Clamp(*each) for each in clamps), step.id)
+    return apply_clamps(step.messages, (TextClamp(*each) for each in clamps), step.id)
 
 
-def apply_clamps(messages: Sequence[Message], clamps: Iterable[Clamp], step: str) -> tuple[Message, ...]:
+def apply_clamps(messages: Sequence[Message], clamps: Iterable[TextClamp], step: str) -> tuple[Message, ...]:
     """The messages with long texts as head and tail, and a line between them that says where all of it is."""
-    by_result: dict[tuple[int, int], list[Clamp]] = defaultdict(list)
+    by_result: dict[tuple[int, int], list[TextClamp]] = defaultdict(list)
     for clamp in clamps:
         by_result[clamp.message, clamp.part].append(clamp)
     clamped = list(messages)
@@ -85,13 +85,13 @@ def _cuts(result: ToolResult, limit: int, count: Callable[[str], int]) -> Iterat
     shortest_first = sorted(sizes, key=lambda place: (sizes[place], place))
     for number, place in enumerate(shortest_first):
         share = limit // (len(shortest_first) - number)
-        cut = split_head_and_tail(texts[place], share, count, lambda left_out: _line(left_out, SOME_STEP))
+        cut = split_head_and_tail(texts[place], share, count, lambda left_out: _line(left_out, PLACEHOLDER_STEP_ID))
         if cut is not None:
             yield place, *cut
         limit -= min(sizes[place], share)
 
 
-def _clamped(result: ToolResult, clamps: Iterable[Clamp], step: str) -> ToolResult:
+def _clamped(result: ToolResult, clamps: Iterable[TextClamp], step: str) -> ToolResult:
     parts = list(result.parts)
     for clamp in clamps:
         part = parts[clamp.text]
@@ -109,7 +109,7 @@ def _line(left_out: int, step: str) -> str:
     return f"[… {left_out:,} characters left out; all of it is in step {step} …]"
 
 
-class Weighs(Protocol):
+class MessageSizer(Protocol):
     """Whoever says what messages take, in the name of a counter."""
 
     @property
@@ -117,10 +117,10 @@ class Weighs(Protocol):
         """The counter."""
 
     @property
-    def projected(self) -> Mapping[str, tuple[Sent, ...]]:
+    def projected(self) -> Mapping[str, tuple[HistoryItem, ...]]:
         """What is remembered of steps: their messages, as they are sent."""
 
-    def remember(self, step: str, sent: tuple[Sent, ...]) -> None:
+    def remember(self, step: str, sent: tuple[HistoryItem, ...]) -> None:
         """Remember the messages of a step."""
 
     def weigh(self, message: Message) -> int:
@@ -133,13 +133,13 @@ class Weighs(Protocol):
         """How many bytes a message has in a request."""
 
 
-class Weightless:
+class NullSizer:
     """For those who only want to read: nothing is counted, and no counter is needed."""
 
     name = ""
-    projected: Mapping[str, tuple[Sent, ...]] = MappingProxyType({})
+    projected: Mapping[str, tuple[HistoryItem, ...]] = MappingProxyType({})
 
-    def remember(self, step: str, sent: tuple[Sent, ...]) -> None:
+    def remember(self, step: str, sent: tuple[HistoryItem, ...]) -> None:
         """Nothing is remembered."""
 
     def weigh(self, message: Message) -> int:  # noqa: ARG002 - whatever it is
@@ -155,7 +155,7 @@ class Weightless:
         return 0
 
 
-class Scales:
+class TokenSizer:
     """Weighs with one counter; what others weighed is weighed again, once.
 
     Steps are remembered for one thread only: a tail that drops steps has them dropped here too.
@@ -166,11 +166,11 @@ class Scales:
 
     def __init__(self, counter: CachingCounter) -> None:
         self.counter = counter
-        self.projected: dict[str, tuple[Sent, ...]] = {}
-        self.grouped: dict[object, Grouped] = {}
+        self.projected: dict[str, tuple[HistoryItem, ...]] = {}
+        self.grouped: dict[object, GroupedItems] = {}
         self.placed: dict[tuple[str, int, int], Placement] = {}
         self._known: dict[str, list[int]] = {}
-        self._hidden: dict[tuple[str, int], Sent] = {}
+        self._hidden: dict[tuple[str, int], HistoryItem] = {}
 
     @property
     def name(self) -> str:
@@ -193,16 +193,16 @@ class Scales:
         """How many bytes a message has in a request."""
         return count_message_bytes(message)
 
-    def hide(self, sent: Sent) -> Sent:
+    def hide(self, sent: HistoryItem) -> HistoryItem:
         """A message with its pictures and documents in words; the same where it has none."""
         key = sent.step, sent.place
         known = self._hidden.get(key)
         if known is None:
-            self._hidden[key] = known = hide_media(sent, self.weigh)
+            self._hidden[key] = known = replace_item_media(sent, self.weigh)
         # What was said before it was put into words is not known wherever it is read.
-        return known._replace(said=told_as_said(sent)) if known.hidden > sent.hidden else sent
+        return known._replace(said=replace_original_media(sent)) if known.hidden > sent.hidden else sent
 
-    def remember(self, step: str, sent: tuple[Sent, ...]) -> None:
+    def remember(self, step: str, sent: tuple[HistoryItem, ...]) -> None:
         """Remember the messages of a step."""
         self.projected[step] = sent
 
@@ -217,5 +217,5 @@ class Scales:
                 return [step.tokens]
         known = self._known.get(step.id)
         if known is None:
-            self._known[step.id] = known = [self.weigh(message) for message in sent_messages(step)]
+            self._known[step.id] = known = [self.weigh(message) for message in get_sent_messages(step)]
         return known

@@ -4,36 +4,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_core.history.items import read_cut
+from nexus_core.history.items import read_truncation_point
 from nexus_core.types.budget import TokenCalibration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nexus_core.history.items import Cut
+    from nexus_core.history.items import TruncationPoint
     from nexus_core.thread.turns import Turn
     from nexus_core.types.ledger import NewStep, SessionRecord, Step
     from nexus_core.types.messages import JSON
 
-REMEMBERED = 8
+MAX_CALIBRATED_MODELS = 8
 """The newest calls of a model that count."""
-ENOUGH = 3
+MAX_CALIBRATION_SAMPLES = 3
 """Fewer say too little."""
-SMALLEST = 1000
+MIN_CALIBRATION_TOKENS = 1000
 """Tokens. In a short call, what a provider adds to every call weighs too much."""
-PLAUSIBLE = (0.5, 2.0)
+PLAUSIBLE_RATIOS = (0.5, 2.0)
 """Beyond this, something else was sent than we put together."""
 
-Ratios = dict[str, list[float]]
+CalibrationSamples = dict[str, list[float]]
 """By model, how the provider's counts of the newest calls compare with ours."""
 
 
-def read_ratios(value: object) -> Ratios:
+def read_calibration_samples(value: object) -> CalibrationSamples:
     """What a step says about models."""
     return {name: list(ratios) for name, ratios in value.items()} if isinstance(value, dict) else {}
 
 
-def learn(known: Ratios, model: str, sent: int, counted: int) -> Ratios:
+def add_calibration_sample(known: CalibrationSamples, model: str, sent: int, counted: int) -> CalibrationSamples:
     """What is known after another call.
 
     Args:
@@ -43,15 +43,15 @@ def learn(known: Ratios, model: str, sent: int, counted: int) -> Ratios:
         counted: The same as the provider counts.
     """
     ratio = counted / sent if sent else 0.0
-    if sent < SMALLEST or not PLAUSIBLE[0] <= ratio <= PLAUSIBLE[1]:
+    if sent < MIN_CALIBRATION_TOKENS or not PLAUSIBLE_RATIOS[0] <= ratio <= PLAUSIBLE_RATIOS[1]:
         return known
-    return {**known, model: [*known.get(model, [])[-REMEMBERED + 1 :], round(ratio, 4)]}
+    return {**known, model: [*known.get(model, [])[-MAX_CALIBRATED_MODELS + 1 :], round(ratio, 4)]}
 
 
-def calibration_of(known: Mapping[str, Any], model: str) -> TokenCalibration | None:
+def get_calibration(known: Mapping[str, Any], model: str) -> TokenCalibration | None:
     """How the model's provider counts; None while too few calls say so."""
     ratios = known.get(model) or []
-    if len(ratios) < ENOUGH:
+    if len(ratios) < MAX_CALIBRATION_SAMPLES:
         return None
     return TokenCalibration(len(ratios), min(ratios), _middle(sorted(ratios)), max(ratios))
 
@@ -62,7 +62,7 @@ def _middle(numbers: Sequence[float]) -> float:
     return (numbers[half] + numbers[-half - 1]) / 2
 
 
-class NamedWindow(NamedTuple):
+class LearnedLimit(NamedTuple):
     """A window that a provider named.
 
     Attributes:
@@ -74,17 +74,17 @@ class NamedWindow(NamedTuple):
     thought: int
 
 
-Windows = dict[str, NamedWindow]
+LearnedLimits = dict[str, LearnedLimit]
 """By model."""
 
 
-def read_windows(value: object) -> Windows:
+def read_learned_limits(value: object) -> LearnedLimits:
     """What a step says about models."""
     rows = value.items() if isinstance(value, dict) else ()
-    return {name: NamedWindow(*row) for name, row in rows if _is_row(row)}
+    return {name: LearnedLimit(*row) for name, row in rows if _is_row(row)}
 
 
-def name_window(known: Windows, model: str, limit: int | None, thought: int) -> Windows | None:
+def add_learned_limit(known: LearnedLimits, model: str, limit: int | None, thought: int) -> LearnedLimits | None:
     """What is known after a provider refused a call; None where that is nothing new.
 
     Args:
@@ -93,12 +93,12 @@ def name_window(known: Windows, model: str, limit: int | None, thought: int) -> 
         limit: How many tokens it reads; None when the provider did not say.
         thought: How many it reads as far as settings and plugins know.
     """
-    if limit is None or limit >= window_of(known, model, thought):
+    if limit is None or limit >= get_learned_limit(known, model, thought):
         return None
-    return {**known, model: NamedWindow(limit, thought)}
+    return {**known, model: LearnedLimit(limit, thought)}
 
 
-def window_of(known: Windows, model: str, thought: int) -> int:
+def get_learned_limit(known: LearnedLimits, model: str, thought: int) -> int:
     """How many tokens a model reads, as far as anybody knows.
 
     Args:
@@ -113,16 +113,16 @@ def window_of(known: Windows, model: str, thought: int) -> int:
 def _is_row(row: object) -> bool:
     return (
         isinstance(row, list | tuple)
-        and len(row) == len(NamedWindow._fields)
+        and len(row) == len(LearnedLimit._fields)
         and all(type(each) is int for each in row)
     )
 
 
-CARRIED = ("epoch", "view", "setup", "cut", "calibration", "windows", "request_bytes", "pins")
+CARRIED_FIELDS = ("epoch", "view", "setup", "cut", "calibration", "windows", "request_bytes", "pins")
 """What goes on from step to step, so that the newest one alone says where a session stands."""
 
 
-class State(NamedTuple):
+class SessionState(NamedTuple):
     """Where a session stands.
 
     Attributes:
@@ -167,29 +167,29 @@ class State(NamedTuple):
         return self._text("setup")
 
     @property
-    def cut(self) -> Cut | None:
+    def cut(self) -> TruncationPoint | None:
         """Where the history begins."""
-        return read_cut(self._data.get("cut"))
+        return read_truncation_point(self._data.get("cut"))
 
     @property
-    def ratios(self) -> Ratios:
+    def ratios(self) -> CalibrationSamples:
         """How providers have counted."""
-        return read_ratios(self._data.get("calibration"))
+        return read_calibration_samples(self._data.get("calibration"))
 
     @property
-    def windows(self) -> Windows:
+    def windows(self) -> LearnedLimits:
         """The windows that providers named."""
-        return read_windows(self._data.get("windows"))
+        return read_learned_limits(self._data.get("windows"))
 
     @property
-    def request_bytes(self) -> Windows:
+    def request_bytes(self) -> LearnedLimits:
         """The sizes of requests that were refused as too large, less one."""
-        return read_windows(self._data.get("request_bytes"))
+        return read_learned_limits(self._data.get("request_bytes"))
 
     @property
     def pins(self) -> tuple[str, ...]:
         """The steps that stay as they are when others are summarised."""
-        return pins_of(self.tip)
+        return get_pins(self.tip)
 
     @property
     def event(self) -> dict[str, Any]:
@@ -206,12 +206,12 @@ class State(NamedTuple):
         return value if isinstance(value, str) else ""
 
 
-def pins_of(tip: Step | None) -> tuple[str, ...]:
+def get_pins(tip: Step | None) -> tuple[str, ...]:
     """The steps that are pinned, as the newest step says."""
     pins = None if tip is None else tip.data.get("pins")
     return tuple(map(str, pins)) if isinstance(pins, list | tuple) else ()
 
 
-def carried(tip: Step | NewStep | None) -> dict[str, Any]:
+def get_carried_fields(tip: Step | NewStep | None) -> dict[str, Any]:
     """What a step behind another says, unless it knows better."""
-    return {} if tip is None else {name: tip.data[name] for name in CARRIED if tip.data.get(name) is not None}
+    return {} if tip is None else {name: tip.data[name] for name in CARRIED_FIELDS if tip.data.get(name) is not None}

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from nexus_core.types.compaction import SummaryRole
     from nexus_core.types.prompt import TrustLevel
 
-PREVIOUS = "[Previous conversation summary]"
+DEFAULT_MARKER = "[Previous conversation summary]"
 """The first line of a summary in a session."""
-SUMMARY_ROLE: Final = "user"
+DEFAULT_SUMMARY_ROLE: Final = "user"
 """Who says a summary, unless `compaction.summary_role` says otherwise."""
-FLAG = "_summary"
+SUMMARY_FIELD = "_summary"
 """The field by which a summary is known, whatever it says: the compaction that wrote it, or when it was written."""
 
 _MARKER = "[CONTEXT SUMMARY - Generated: {now:%Y-%m-%d %H:%M}]"
@@ -38,11 +38,11 @@ def create_summary_message(summary_text: str, now: datetime | None = None) -> Me
     """
     now = now or datetime.now()  # noqa: DTZ005 - the user's own clock is what is shown
     text = f"{_MARKER.format(now=now)}\n{_EXPLAINED}\n\n---\n{neutralize(summary_text.strip())}"
-    return Message("user", text, extra={FLAG: now.isoformat(timespec="minutes")})
+    return Message("user", text, extra={SUMMARY_FIELD: now.isoformat(timespec="minutes")})
 
 
-def summary_in_session(
-    text: str, compaction: str, *, marker: str = PREVIOUS, role: SummaryRole = SUMMARY_ROLE
+def build_session_summary(
+    text: str, compaction: str, *, marker: str = DEFAULT_MARKER, role: SummaryRole = DEFAULT_SUMMARY_ROLE
 ) -> Message:
     """A summary as the first message of a session's history.
 
@@ -52,7 +52,7 @@ def summary_in_session(
         marker: The first line; "" for none.
         role: Who says it.
     """
-    return Message(role, f"{marker}\n{text}" if marker else text, extra={FLAG: compaction})
+    return Message(role, f"{marker}\n{text}" if marker else text, extra={SUMMARY_FIELD: compaction})
 
 
 def restore_summary_message(data: Mapping[str, object], compaction: str) -> Message | None:
@@ -62,25 +62,25 @@ def restore_summary_message(data: Mapping[str, object], compaction: str) -> Mess
         data: What the step says about itself; marker and role are there where they were not the default.
         compaction: The id of the step.
     """
-    summary, marker = data.get("summary"), data.get("marker", PREVIOUS)
+    summary, marker = data.get("summary"), data.get("marker", DEFAULT_MARKER)
     if not summary:
         return None
-    role: SummaryRole = "system" if data.get("role") == "system" else SUMMARY_ROLE
-    return summary_in_session(str(summary), compaction, marker=str(marker), role=role)
+    role: SummaryRole = "system" if data.get("role") == "system" else DEFAULT_SUMMARY_ROLE
+    return build_session_summary(str(summary), compaction, marker=str(marker), role=role)
 
 
 def build_summary_fields(marker: str, role: SummaryRole) -> dict[str, str]:
     """Return what a compaction's data must say so that `restore_summary_message` gives the same message again."""
-    own = {"marker": marker} if marker != PREVIOUS else {}
-    return own | ({"role": role} if role != SUMMARY_ROLE else {})
+    own = {"marker": marker} if marker != DEFAULT_MARKER else {}
+    return own | ({"role": role} if role != DEFAULT_SUMMARY_ROLE else {})
 
 
 def is_summary(message: Message) -> bool:
     """Whether a message stands for what was said before."""
-    return FLAG in message.extra
+    return SUMMARY_FIELD in message.extra
 
 
-def trust_of(messages: Iterable[Message], previous: TrustLevel = "user") -> TrustLevel:
+def get_summary_trust(messages: Iterable[Message], previous: TrustLevel = "user") -> TrustLevel:
     """Whose word a summary of messages is: whoever is trusted least among those who speak in them.
 
     Args:

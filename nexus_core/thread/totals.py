@@ -7,31 +7,31 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from nexus_core.history.groups import is_session_start
-from nexus_core.thread.turns import read_usage, usage_of
+from nexus_core.thread.turns import get_step_usage, read_usage
 from nexus_core.types.messages import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from nexus_core.thread.cache import Tail
+    from nexus_core.thread.cache import ThreadCache
     from nexus_core.types.ledger import NewStep, Step
 
-TOKENS = "all_tokens"
-SILENT = ("compaction", "revert", "pin")
+TOKENS_FIELD = "all_tokens"
+MARKER_KINDS = ("compaction", "revert", "pin")
 """Steps that say nothing by themselves; a turn that consists of one is not counted."""
-CONTINUES = "continues"
+CONTINUES_FIELD = "continues"
 """In the data of a turn that goes on with the one before it: a program kept one exchange in several pieces."""
 
 
-def turns_with(tip: Step | NewStep | None, step: NewStep) -> dict[str, object]:
+def add_turn(tip: Step | NewStep | None, step: NewStep) -> dict[str, object]:
     """The number that a step behind another writes down; nothing behind steps that have none."""
     before = 0 if tip is None else tip.data.get("turns")
     if not isinstance(before, int):
         return {}
-    return {"turns": before + ((tip is None or tip.closes) and is_counted(step))}
+    return {"turns": before + ((tip is None or tip.closes) and counts_as_turn(step))}
 
 
-def turns_until(tail: Tail, tip: Step) -> int:
+def count_turns(tail: ThreadCache, tip: Step) -> int:
     """The number that is written down, and the turns since; where there is none, as many as all steps say."""
     if isinstance(written := tip.data.get("turns"), int):
         return written  # whatever lies around it need not be read
@@ -47,24 +47,24 @@ def turns_until(tail: Tail, tip: Step) -> int:
     return found
 
 
-def tokens_with(tip: Step | NewStep | None, step: NewStep) -> dict[str, object]:
+def add_tokens(tip: Step | NewStep | None, step: NewStep) -> dict[str, object]:
     """The sum of tokens that a step behind another writes down; nothing behind steps that have none.
 
     The ledger's own sum, `total`, begins anew with each counter; this one is of all of them.
     """
-    before = 0 if tip is None else tip.data.get(TOKENS)
-    return {TOKENS: before + step.tokens} if isinstance(before, int) else {}
+    before = 0 if tip is None else tip.data.get(TOKENS_FIELD)
+    return {TOKENS_FIELD: before + step.tokens} if isinstance(before, int) else {}
 
 
-def tokens_until(tail: Tail, tip: Step) -> int:
+def count_tokens(tail: ThreadCache, tip: Step) -> int:
     """The sum that is written down, and what was added since; where there is none, what all steps say."""
 
     def is_summed(steps: Sequence[Step]) -> bool:
-        return any(TOKENS in step.data for step in steps)
+        return any(TOKENS_FIELD in step.data for step in steps)
 
     found = 0
     for step in reversed(tail.newest(tip.id, is_summed)):
-        if isinstance(number := step.data.get(TOKENS), int):
+        if isinstance(number := step.data.get(TOKENS_FIELD), int):
             return found + number
         found += step.tokens
     return found
@@ -72,12 +72,12 @@ def tokens_until(tail: Tail, tip: Step) -> int:
 
 def opens_turn(step: Step) -> bool:
     """Whether a turn that counts begins with a step."""
-    return step.id == step.turn and is_counted(step) and not continues(step)
+    return step.id == step.turn and counts_as_turn(step) and not continues_turn(step)
 
 
-def is_counted(step: Step | NewStep) -> bool:
+def counts_as_turn(step: Step | NewStep) -> bool:
     """True if a turn that begins with such a step counts; nobody replies to instructions or to the start alone."""
-    if step.kind in SILENT:
+    if step.kind in MARKER_KINDS:
         return False
     is_told = step.kind == "input" and step.closes and bool(step.messages)
     return not (is_told and all(message.role == "system" or is_session_start(message) for message in step.messages))
@@ -88,22 +88,22 @@ def is_session_start_step(step: Step) -> bool:
     return step.closes and step.parent is None and any(map(is_session_start, step.messages))
 
 
-def get_parent_turn(tail: Tail, parent: str | None) -> str | None:
+def get_parent_turn(tail: ThreadCache, parent: str | None) -> str | None:
     """Return the turn of a step's parent; None for the first turn, also behind the start of the session."""
     before = None if parent is None else tail.step(parent)
     return None if before is None or is_session_start_step(before) else before.turn
 
 
-def continues(step: Step | NewStep) -> bool:
+def continues_turn(step: Step | NewStep) -> bool:
     """Whether a step goes on with the turn before its own."""
-    return step.kind in ("turn", "reply") and step.data.get(CONTINUES) is True
+    return step.kind in ("turn", "reply") and step.data.get(CONTINUES_FIELD) is True
 
 
 _NAMES = tuple(field.name for field in fields(Usage))
 _numbers = attrgetter(*_NAMES)
 
 
-def added(usages: Iterable[Usage]) -> Usage:
+def add_usages(usages: Iterable[Usage]) -> Usage:
     """What calls cost together."""
     columns = zip(*map(_numbers, usages), strict=True)
     return Usage(**dict(zip(_NAMES, map(sum, columns), strict=False)))
@@ -115,21 +115,21 @@ def subtract_usage(spent: Usage, usage: Usage) -> Usage:
     return Usage(**dict(zip(_NAMES, numbers, strict=True)))
 
 
-def written(usage: Usage) -> dict[str, int]:
+def usage_to_json(usage: Usage) -> dict[str, int]:
     """What a call cost, as it is written down."""
     return dict(zip(_NAMES, _numbers(usage), strict=True))
 
 
-def spent_with(tip: Step | NewStep | None, step: NewStep) -> dict[str, object]:
+def add_spent(tip: Step | NewStep | None, step: NewStep) -> dict[str, object]:
     """The sum that a step behind another writes down; nothing behind steps that have none."""
     before = Usage() if tip is None else read_usage(tip.data.get("spent"))
     if before is None:
         return {}
     now = read_usage(step.data.get("usage"))
-    return {"spent": written(added([before, now]) if now else before)}
+    return {"spent": usage_to_json(add_usages([before, now]) if now else before)}
 
 
-def spent_until(tail: Tail, tip: Step) -> Usage:
+def sum_usage(tail: ThreadCache, tip: Step) -> Usage:
     """The sum that is written down, and what was spent since; where there is none, what all steps say."""
 
     def is_summed(steps: Sequence[Step]) -> bool:
@@ -140,6 +140,6 @@ def spent_until(tail: Tail, tip: Step) -> Usage:
         if (spent := read_usage(step.data.get("spent"))) is not None:
             found.append(spent)
             break
-        if (usage := usage_of(step)) is not None:
+        if (usage := get_step_usage(step)) is not None:
             found.append(usage)
-    return added(found)
+    return add_usages(found)

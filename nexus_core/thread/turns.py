@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nexus_core.types.ledger import Step
     from nexus_core.types.messages import JSON, Message, ResultPart, ToolCall
 
-UNKNOWN = CacheReport()
+NO_CACHE_REPORT = CacheReport()
 _PARTS = (Text, Image, File, Opaque)
 
 
@@ -113,7 +113,7 @@ class RecordedStep:
     tool_calls: tuple[RecordedCall, ...] = ()
     usage: Usage | None = None
     done: bool = False
-    cache: CacheReport = UNKNOWN
+    cache: CacheReport = NO_CACHE_REPORT
     duplicate: bool = False
 
 
@@ -132,7 +132,7 @@ def _parts(content: object, tool: str) -> str | tuple[ResultPart, ...]:
     )
 
 
-class Answer(NamedTuple):
+class AnsweredCall(NamedTuple):
     """A result that is recorded, and the step that has it."""
 
     step: Step
@@ -182,16 +182,16 @@ class Turn:
         return {
             CallKey(step.id, place): call
             for step in self.replies
-            for place, call in enumerate(client_calls(step.messages))
+            for place, call in enumerate(find_client_calls(step.messages))
         }
 
     @cached_property
-    def answers(self) -> dict[CallKey, Answer]:
+    def answers(self) -> dict[CallKey, AnsweredCall]:
         """The results that are there."""
         return {
-            key: Answer(step, result)
+            key: AnsweredCall(step, result)
             for step in self.steps
-            for key, result in zip(answered_by(step), results_in(step.messages), strict=False)
+            for key, result in zip(list_answered_calls(step), list_results(step.messages), strict=False)
         }
 
     @cached_property
@@ -209,16 +209,16 @@ class Turn:
             turn=step.turn,
             text="\n".join(filter(None, map(_said, step.messages))) if is_reply else "",
             tool_calls=tuple(RecordedCall(key, call) for key, call in self.calls.items() if key.step == step.id),
-            usage=usage_of(step),
+            usage=get_step_usage(step),
             done=step.closes,
             duplicate=duplicate,
         )
 
 
-def client_calls(messages: Iterable[Message]) -> list[ToolCall]:
+def find_client_calls(messages: Iterable[Message]) -> list[ToolCall]:
     """The calls that the caller has to answer: all but those whose result the reply itself brings."""
     messages = tuple(messages)
-    answered = [result.call_id for result in results_in(messages)]
+    answered = [result.call_id for result in list_results(messages)]
     calls = []
     for message in messages:
         for call in message.tool_calls:
@@ -229,18 +229,18 @@ def client_calls(messages: Iterable[Message]) -> list[ToolCall]:
     return calls
 
 
-def results_in(messages: Iterable[Message]) -> list[ToolResult]:
+def list_results(messages: Iterable[Message]) -> list[ToolResult]:
     """The results that messages bring."""
     return [result for message in messages for result in message.tool_results]
 
 
-def answered_by(step: Step) -> list[CallKey]:
+def list_answered_calls(step: Step) -> list[CallKey]:
     """The calls whose results a step brings, in the order of the results."""
     answers = step.data.get("answers")
     return [CallKey(str(name), int(place)) for name, place in answers] if isinstance(answers, list | tuple) else []
 
 
-def usage_of(step: Step) -> Usage | None:
+def get_step_usage(step: Step) -> Usage | None:
     """What a step cost."""
     return read_usage(step.data.get("usage"))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nexus_core import AgentResult, Nexus, hookimpl
-from nexus_core.history.items import Sent
+from nexus_core.history.items import HistoryItem
 from nexus_core.ledger.codec import StoredStep
 from nexus_core.plugin import TextCounter
 from nexus_core.testing import write_files
@@ -20,7 +20,7 @@ from tests.session.conftest import OpenNexus
 from tests.session.support import says
 
 MODEL = "few-words"
-KEPT = (StoredStep, Sent, Message, Placement)
+KEPT = (StoredStep, HistoryItem, Message, Placement)
 """What a session makes of each turn."""
 
 

@@ -22,15 +22,15 @@ from nexus_core.cli.session_lookup import (
     open_session_nexus,
 )
 from nexus_core.cli.step_view import format_step, print_step_lines, step_to_json
-from nexus_core.compaction.compact import find_latest, pin_step
-from nexus_core.compaction.coverage import covered_steps
+from nexus_core.compaction.compact import build_pin_step, find_latest_compaction
+from nexus_core.compaction.coverage import list_covered_steps
 from nexus_core.ledger.threads import missing_step_error
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
 from nexus_core.text.secrets import redact_json
-from nexus_core.thread.cache import Tail
+from nexus_core.thread.cache import ThreadCache
 from nexus_core.thread.lookup import find_step
-from nexus_core.thread.state import State
+from nexus_core.thread.state import SessionState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -220,7 +220,7 @@ def expand(
             _report_nothing(cli, record.label, "expand", {"compaction": None, "steps": []}, json=json)
             return
         compaction = step.id if step else latest or compaction
-        steps = covered_steps(nexus.ledger, compaction)
+        steps = list_covered_steps(nexus.ledger, compaction)
     if json:
         facts = [step_to_json(step) for step in steps]
         told = facts if with_secrets else redact_json(facts)
@@ -250,8 +250,8 @@ def _report_nothing(cli: CliContext, label: str, action: str, report: dict[str, 
 def _preview_undo(nexus: Nexus, label: str) -> RevertedCompaction:
     """What would be taken back."""
     record = find_session(nexus.ledger, label)
-    tail = Tail(nexus.ledger)
-    return find_latest(tail, None if record.tip is None else tail.step(record.tip))
+    tail = ThreadCache(nexus.ledger)
+    return find_latest_compaction(tail, None if record.tip is None else tail.step(record.tip))
 
 
 def _print_steps(cli: CliContext, steps: tuple[Step, ...], *, full: bool, secrets: bool) -> None:
@@ -339,7 +339,7 @@ def _pin_or_unpin(
 def _change_pin(nexus: Nexus, label: str, step: str, *, remove: bool, dry_run: bool) -> bool:
     """Whether a step is pinned, or let go of, that was not before."""
     if dry_run:
-        return pin_step(nexus.ledger, label, _read_state(nexus, label), step, remove=remove) is not None
+        return build_pin_step(nexus.ledger, label, _read_state(nexus, label), step, remove=remove) is not None
     session = nexus.session(label)
     return session.unpin(step) if remove else session.pin(step)
 
@@ -350,9 +350,9 @@ def _resolve_step_id(nexus: Nexus, label: str, step: str) -> str:
     return step if found is None else found.id
 
 
-def _read_state(nexus: Nexus, label: str) -> State:
+def _read_state(nexus: Nexus, label: str) -> SessionState:
     record = find_session(nexus.ledger, label)
-    return State(record, None if record.tip is None else nexus.ledger.step(record.tip), None)
+    return SessionState(record, None if record.tip is None else nexus.ledger.step(record.tip), None)
 
 
 def _describe_change(step: str, label: str, *, remove: bool, changed: bool, dry_run: bool) -> str:

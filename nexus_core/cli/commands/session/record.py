@@ -26,7 +26,7 @@ from nexus_core.dialects.registry import BUILT_IN_DIALECTS
 from nexus_core.errors import BudgetError, NexusError, TurnError, UnknownNameError, UsageError
 from nexus_core.request.input import read_input
 from nexus_core.text.safety import visible_line
-from nexus_core.thread.cache import Tail
+from nexus_core.thread.cache import ThreadCache
 from nexus_core.thread.turns import Turn
 from nexus_core.types.request import AGENT_MODES
 
@@ -474,7 +474,7 @@ def _find_call(session: Session, ledger: Ledger, name: str) -> RecordedCall:
     record = ledger.session(session.name)
     if record is None or record.tip is None:
         raise _no_pending_call_error()
-    turn = Turn(Tail(ledger).turn(record.tip))
+    turn = Turn(ThreadCache(ledger).turn(record.tip))
     found = [RecordedCall(key, call) for key, call in turn.calls.items() if name in (call.id, format_call_key(key))]
     if len(found) > 1:
         found = [call for call in found if call.key not in turn.answers] or found[-1:]

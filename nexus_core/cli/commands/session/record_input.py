@@ -9,8 +9,8 @@ from nexus_core.cli.input import get_input_name, parse_input_json, parse_json_li
 from nexus_core.dialects.fields import ErrorPath, describe_json_value
 from nexus_core.dialects.registry import read_messages
 from nexus_core.errors import FileError, MessageError, NexusError, did_you_mean
-from nexus_core.request.input import EVENT, read_input
-from nexus_core.session.record import is_told, read_reply, read_results
+from nexus_core.request.input import EVENT_FIELDS, read_input
+from nexus_core.session.record import is_builtin_reply, read_reply, read_results
 from nexus_core.thread.turns import read_usage
 from nexus_core.types.assembled import AgentResult
 from nexus_core.types.messages import Message, Reply
@@ -114,7 +114,7 @@ def parse_record_item(value: object, dialects: DialectRegistry) -> RecordItem:
 
 def _is_plugin_message(value: dict[str, Any], dialects: DialectRegistry) -> bool:
     """Whether it is a message in the shape of a plugin's dialect."""
-    speaking = None if is_told(value) else dialects.offering(value)
+    speaking = None if is_builtin_reply(value) else dialects.offering(value)
     try:
         return speaking is not None and bool(speaking.read(value))
     except MessageError:  # it may be a reply
@@ -145,7 +145,7 @@ def _parse_reply_or_result(value: object, dialects: DialectRegistry) -> StepItem
 
 
 def _parse_ask(value: dict[str, Any], dialects: DialectRegistry) -> UserMessageItem:
-    _require_fields(value, ("ask", "interrupt", *EVENT))
+    _require_fields(value, ("ask", "interrupt", *EVENT_FIELDS))
     event = {name: each for name, each in value.items() if name not in ("ask", "interrupt")}
     said = read_input(value["ask"], event, dialects)
     return UserMessageItem(said.message, _get_flag(value, "interrupt"), event)

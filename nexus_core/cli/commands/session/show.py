@@ -42,7 +42,7 @@ from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
 from nexus_core.text.secrets import redact, redact_json
 from nexus_core.thread.lookup import find_step, walk_back
-from nexus_core.thread.totals import continues, opens_turn
+from nexus_core.thread.totals import continues_turn, opens_turn
 from nexus_core.thread.turns import Turn
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ def read_newest_turns(ledger: Ledger, record: SessionRecord, wanted: int | None)
     counted = 0
     steps: list[Step] = []
     for step in skip_reverted(walk_back(ledger, record.tip, at_once=_STEPS_PER_READ)):
-        if steps and step.turn != steps[-1].turn and not continues(steps[-1]):
+        if steps and step.turn != steps[-1].turn and not continues_turn(steps[-1]):
             turns.append(Turn(steps[::-1]))
             counted += opens_turn(steps[-1])
             steps = []
