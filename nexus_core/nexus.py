@@ -111,7 +111,7 @@ class Nexus:
         _ensure_usable(ledger, summarize)
         self._given_ledger = ledger
         self._ledger: Ledger | None = None
-        self._place: SessionRuntime | None = None
+        self._runtime: SessionRuntime | None = None
         self._summarize = summarize
         self._opening = allocate_lock()
 
@@ -317,8 +317,8 @@ class Nexus:
         if not isinstance(ledger, DeletableLedger):
             raise undeletable_ledger_error(ledger.url)
         report = ledger.delete(name, reason=reason, workers=workers)
-        if self._place is not None:
-            self._place.forget(report.labels)
+        if self._runtime is not None:
+            self._runtime.forget(report.labels)
         return report
 
     @renamed_argument("label", "name")
@@ -389,10 +389,10 @@ class Nexus:
         """Return the state that the sessions of this Nexus share."""
         from nexus_core.session.engine import open_runtime
 
-        if self._place is None:
+        if self._runtime is None:
             own, load, ledger = self._summarize, self._load_for, lambda: self.ledger
-            self._place = open_runtime(host, load, cwd=self.cwd, home=self.home, ledger=ledger, summarize=own)
-        return self._place
+            self._runtime = open_runtime(host, load, cwd=self.cwd, home=self.home, ledger=ledger, summarize=own)
+        return self._runtime
 
     def _load_for(self, cwd: Path, mode: AgentMode) -> tuple[Request, LoadedLayers]:
         request = self._layers.request(cwd, mode)
@@ -404,7 +404,7 @@ class Nexus:
 
     def close(self) -> None:
         """Close the plugins and the ledger. A second call does nothing."""
-        self._host = self._place = None
+        self._host = self._runtime = None
         ledger, self._ledger = self._ledger, None
         if ledger is not None:
             ledger.close()

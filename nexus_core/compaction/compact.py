@@ -44,16 +44,16 @@ MAX_COMPACTION_ATTEMPTS = 3
 class CompactionThread(AppendableThread, Protocol):
     """A session's thread, as far as compaction needs it. Methods block."""
 
-    place: SessionRuntime
+    runtime: SessionRuntime
 
     @property
-    def tail(self) -> ThreadCache:
+    def cache(self) -> ThreadCache:
         """Cached steps of the thread."""
 
     def plan(self, state: SessionState) -> CallPlan:
         """Plan the next call of a state."""
 
-    def standing(self, state: SessionState) -> StaticContext:
+    def static_context(self, state: SessionState) -> StaticContext:
         """Return the static context as it is on disk now."""
 
 
@@ -102,7 +102,7 @@ def compact_automatically(thread: CompactionThread, state: SessionState, plan: C
     if plan.due is None or state.tip is None:
         return AutoCompaction()
     try:
-        stop = yield from blocking(find_cooldown_reason, thread.tail, state.tip, plan)
+        stop = yield from blocking(find_cooldown_reason, thread.cache, state.tip, plan)
         if stop:
             return AutoCompaction(finding=Finding("compaction-stopped", f"earlier turns are not summarised: {stop}"))
         done = yield from compact_now(thread, state, plan, CompactionReason(plan.due))
@@ -135,7 +135,7 @@ def compact_now(
     chosen = yield from blocking(plan_compaction, thread, state, plan, occasion)
     if chosen is None or dry_run:
         return None if chosen is None else chosen.report()
-    made = yield from summarize_session(thread.place, plan, chosen)
+    made = yield from summarize_session(thread.runtime, plan, chosen)
     after = chosen.fixed + chosen.selection.kept_tokens + made.tokens
     if after >= chosen.before:
         raise SummaryError([(made.summary.summarizer, f"left {after:,} of {chosen.before:,} tokens")])
@@ -175,24 +175,24 @@ def _write(
         plan: What it would have sent.
         made: The summary.
     """
-    place, chosen, standing = thread.place, made.chosen, thread.standing(now)
-    before = place.epochs.find(now.epoch)
-    draft = place.epochs.begin(before, standing, now.reloads, place.now())
-    fixed = sum(plan.window.prefix_sizes.count_tokens(draft.epoch).values())
+    runtime, chosen, static = thread.runtime, made.chosen, thread.static_context(now)
+    before = runtime.prefixes.find(now.epoch)
+    pending = runtime.prefixes.begin(before, static, now.reloads, runtime.now())
+    fixed = sum(plan.window.prefix_sizes.count_tokens(pending.epoch).values())
     data = made.data(fixed + chosen.selection.kept_tokens + made.tokens)
     data |= {"model": plan.call.request.model, "limit": plan.window.allowance.available}
-    data |= {"epoch": draft.epoch.digest, "view": draft.epoch.view, "cut": None}
+    data |= {"epoch": pending.epoch.digest, "view": pending.epoch.view, "cut": None}
     if data["first_kept"] is None:
         data["first_kept"] = _first_after(thread, first, now)
     data |= chosen.occasion.learnt
-    place.epochs.store(draft.blobs)
+    runtime.prefixes.store(pending.blobs)
     return thread.append(NewStep(kind="compaction", closes=now.open_turn is None, data=data), now)
 
 
 def _first_after(thread: CompactionThread, first: SessionState, now: SessionState) -> str | None:
     """The step that was recorded first after nothing was kept; None where there is none."""
     assert first.tip is not None and now.tip is not None  # noqa: S101, PT018 - asked before
-    return None if first.tip.id == now.tip.id else thread.tail.since(first.tip.id, now.tip.id)[1].id
+    return None if first.tip.id == now.tip.id else thread.cache.since(first.tip.id, now.tip.id)[1].id
 
 
 def _report(made: WrittenSummary, step: Step) -> CompactionReport:
@@ -230,23 +230,23 @@ def undo(thread: CompactionThread) -> Operation[RevertedCompaction]:
     Raises:
         TurnError: None counts.
     """
-    step = yield from append(thread, lambda state: build_revert_step(thread.tail, state))
+    step = yield from append(thread, lambda state: build_revert_step(thread.cache, state))
     assert step is not None and not isinstance(step, RecordedBefore)  # noqa: S101, PT018 - a revert is never there already
     return RevertedCompaction(step.id, str(step.data["reverts"]), step.compaction)
 
 
-def build_revert_step(tail: ThreadCache, state: SessionState) -> NewStep:
+def build_revert_step(cache: ThreadCache, state: SessionState) -> NewStep:
     """The step that takes the latest compaction back.
 
     Raises:
         TurnError: None counts.
     """
-    latest = find_latest_compaction(tail, state.tip)
+    latest = find_latest_compaction(cache, state.tip)
     data = {"restores": latest.restored, "reverts": latest.compaction, "cut": None}
     return NewStep(kind="revert", closes=state.open_turn is None, data=data)
 
 
-def find_latest_compaction(tail: ThreadCache, tip: Step | None) -> RevertedCompaction:
+def find_latest_compaction(cache: ThreadCache, tip: Step | None) -> RevertedCompaction:
     """The compaction that counts, and the one that would count without it; no step says so yet.
 
     Raises:
@@ -254,8 +254,8 @@ def find_latest_compaction(tail: ThreadCache, tip: Step | None) -> RevertedCompa
     """
     if tip is None or tip.compaction is None:
         raise TurnError("nothing is compacted here", hint="there is nothing to take back")
-    compaction = tail.step(tip.compaction)
-    before = None if compaction.parent is None else tail.step(compaction.parent).compaction
+    compaction = cache.step(tip.compaction)
+    before = None if compaction.parent is None else cache.step(compaction.parent).compaction
     return RevertedCompaction("", compaction.id, before)
 
 
@@ -266,7 +266,7 @@ def pin(thread: CompactionThread, name: str, *, remove: bool) -> Operation[bool]
         UsageError: There is no such step in the session, or nothing is said in it.
         TurnError: A summary stands for it already.
     """
-    ledger, label = thread.place.ledger, thread.label
+    ledger, label = thread.runtime.ledger, thread.label
     step = yield from append(thread, lambda state: build_pin_step(ledger, label, state, name, remove=remove))
     return step is not None
 

@@ -278,15 +278,15 @@ class WrittenSummary(NamedTuple):
         }
 
 
-def summarize_session(place: SessionRuntime, plan: CallPlan, chosen: CompactionTask) -> Operation[WrittenSummary]:
+def summarize_session(runtime: SessionRuntime, plan: CallPlan, chosen: CompactionTask) -> Operation[WrittenSummary]:
     """Have a part of a session summarised; no ledger is touched meanwhile.
 
     Raises:
         SummaryError: Nobody could.
         UnknownNameError: The settings name a summarizer that there is not.
     """
-    count, options = plan.window.scales.counter.count, chosen.options
-    asked = yield from blocking(_prepare, place, plan, chosen)
+    count, options = plan.window.sizer.counter.count, chosen.options
+    asked = yield from blocking(_prepare, runtime, plan, chosen)
     summary = yield from ask_summarizers(asked.task, asked.chain, count)
 
     def compose() -> ComposedSummary:
@@ -306,7 +306,7 @@ def summarize_session(place: SessionRuntime, plan: CallPlan, chosen: CompactionT
     message = build_session_summary(
         composed.text, PLACEHOLDER_STEP_ID, marker=options.summary_marker, role=options.summary_role
     )
-    tokens = plan.window.scales.weigh(message)
+    tokens = plan.window.sizer.count_tokens(message)
     return WrittenSummary(chosen, summary, composed, tokens)
 
 
@@ -316,7 +316,7 @@ class _Asked(NamedTuple):
     shares: SummaryShares
 
 
-def _prepare(place: SessionRuntime, plan: CallPlan, chosen: CompactionTask) -> _Asked:
+def _prepare(runtime: SessionRuntime, plan: CallPlan, chosen: CompactionTask) -> _Asked:
     """Who is asked, and what for."""
     options, earlier = chosen.options, chosen.outlined.earlier
     outgrown, names = chosen.selection.is_outgrown, options.summarizers
@@ -336,10 +336,10 @@ def _prepare(place: SessionRuntime, plan: CallPlan, chosen: CompactionTask) -> _
         redact=options.redact_secrets,
         model=plan.call.request.model,
     )
-    count = plan.window.scales.counter.count
+    count = plan.window.sizer.counter.count
     if outgrown:  # nothing could be sent without another
         names = (*names, EXTRACTIVE)
-    chain = find_summarizers(place.host, plan.standing.loaded, names, given=place.summarize, count=count)
+    chain = find_summarizers(runtime.host, plan.static.loaded, names, given=runtime.summarize, count=count)
     return _Asked(task, chain, shares)
 
 
@@ -347,5 +347,5 @@ def _next_call(plan: CallPlan, chosen: CompactionTask) -> AssembledContext:
     """The call that would be made next if nothing were summarised, for whoever goes on from it."""
     planned = {each.key: each for each in plan.call.sent}
     sent = [planned.get(each.key, each) for each in chosen.outlined.sent]
-    sent = replace_oldest_item_media(sent, plan.window.fitting(plan.call.turn, None, plan.call.epoch))
+    sent = replace_oldest_item_media(sent, plan.window.limits(plan.call.turn, None, plan.call.epoch))
     return assemble(plan.call._replace(sent=sent, decisions=(), must_fit=False))

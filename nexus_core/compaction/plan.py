@@ -303,31 +303,33 @@ class SessionOutline(NamedTuple):
 
 
 def outline_session(
-    tail: ThreadCache, state: SessionState, scales: MessageSizer, event: HistoryItem | None
+    cache: ThreadCache, state: SessionState, sizer: MessageSizer, event: HistoryItem | None
 ) -> SessionOutline:
     """A session in turns and groups; all of it since the latest summary is read.
 
     Args:
-        tail: Its thread.
+        cache: Its thread.
         state: Where it stands; it has a step.
-        scales: Who says what messages take.
+        sizer: Who says what messages take.
         event: What the open turn is about, as it is sent; None where none is open.
     """
     tip, opened = state.tip, state.open_turn
     assert tip is not None  # noqa: S101 - something was said
-    compaction = None if tip.compaction is None else tail.step(tip.compaction)
-    summary, carried, kept = read_thread_parts(tail, tip, scales)
+    compaction = None if tip.compaction is None else cache.step(tip.compaction)
+    summary, carried, kept = read_thread_parts(cache, tip, sizer)
     turn = opened.steps[0].id if opened else ""
     kept = [event if event and each.is_input and each.turn == turn else each for each in kept]
     first = None if compaction is None else compaction.data.get("first_kept")
     # There is nothing to summarise in the line that says when the session started.
-    said = [each for each in kept if not is_session_start(each.message) or _is_pinned(tail.step(each.step), state.pins)]
+    said = [
+        each for each in kept if not is_session_start(each.message) or _is_pinned(cache.step(each.step), state.pins)
+    ]
     thread = outline_thread(
-        [_message(each, tail) for each in said],
+        [_message(each, cache) for each in said],
         open_turn=turn,
         first_kept=first if isinstance(first, str) else None,
-        carried=[_message(each, tail) for each in carried],
-        pinned={each.step for each in (*carried, *kept) if _is_pinned(tail.step(each.step), state.pins)},
+        carried=[_message(each, cache) for each in carried],
+        pinned={each.step for each in (*carried, *kept) if _is_pinned(cache.step(each.step), state.pins)},
         summary_tokens=sum(each.tokens for each in summary),
     )
     return SessionOutline(thread, [*summary, *carried, *kept], _earlier(compaction, summary))
@@ -349,10 +351,10 @@ def _is_pinned(step: Step, pins: Collection[str]) -> bool:
     return step.id in pins or (holds_turn_input(step) and step.turn in pins)
 
 
-def _message(sent: HistoryItem, tail: ThreadCache) -> ThreadMessage:
+def _message(sent: HistoryItem, cache: ThreadCache) -> ThreadMessage:
     """A message as it was said: what was told beside it is told again where it still holds."""
     said = sent.said or sent.message
-    return ThreadMessage(said, sent.step, sent.turn, tail.step(sent.step).position, sent.tokens, sent.is_input)
+    return ThreadMessage(said, sent.step, sent.turn, cache.step(sent.step).position, sent.tokens, sent.is_input)
 
 
 MIN_COVERED_TOKENS = 100
@@ -448,9 +450,9 @@ def plan_compaction(
     """
     if state.tip is None:
         return None
-    options, scales = read_compaction_options(plan.standing.settings), plan.window.scales
+    options, sizer = read_compaction_options(plan.static.settings), plan.window.sizer
     most = plan.window.most if occasion.most is None else occasion.most
-    outlined = outline_session(thread.tail, state, scales, plan.event)
+    outlined = outline_session(thread.cache, state, sizer, plan.event)
     budget = CompactionBudget(
         available=most,
         target=compute_target_tokens(options, occasion.trigger, most),
@@ -458,7 +460,7 @@ def plan_compaction(
         summary=compute_summary_limit(options, most),
         keep_turns=options.keep_turns,
     )
-    selection = select_steps(thread.place.host, outlined.thread, budget, scales.counter)
+    selection = select_steps(thread.runtime.host, outlined.thread, budget, sizer.counter)
     if selection is None or (selection.covered_tokens < MIN_COVERED_TOKENS and not selection.is_outgrown):
         return None
     return CompactionTask(occasion, options, outlined, selection, budget)

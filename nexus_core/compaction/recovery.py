@@ -56,7 +56,7 @@ def recover(
     if stop:
         raise add_recovery_note(error, stop)
     taken = yield from blocking(sent_budget, state)
-    occasion = _occasion(state, plan, overflow, taken, thread.place.dialects)
+    occasion = _occasion(state, plan, overflow, taken, thread.runtime.dialects)
     try:
         if "request_bytes" in occasion.learnt and _has_older_media(plan):
             # They are told in words from now on, and nothing has to be summarised.
@@ -75,21 +75,23 @@ def recover(
 
 def _why_not(thread: CompactionThread, state: SessionState, plan: CallPlan) -> str:
     """Why a refused call is not made shorter."""
-    options = read_compaction_options(plan.standing.settings)
+    options = read_compaction_options(plan.static.settings)
     if not options.enabled:
         return "compaction.enabled is false"
     assert state.tip is not None  # noqa: S101 - asked before
     if any(
-        step.data.get("trigger") == OVERFLOW_TRIGGER for step in list_compactions_since_reply(thread.tail, state.tip)
+        step.data.get("trigger") == OVERFLOW_TRIGGER for step in list_compactions_since_reply(thread.cache, state.tip)
     ):
         return "it was made shorter once already since the last reply"
-    return find_cooldown_reason(thread.tail, state.tip, plan)
+    return find_cooldown_reason(thread.cache, state.tip, plan)
 
 
 def _has_older_media(plan: CallPlan) -> bool:
     """Whether there are pictures or documents that may be told in words: not those of the open turn's question."""
     sent, turn = plan.call.sent, plan.call.turn
-    return any(plan.window.scales.hide(each) is not each for each in sent if not (each.is_input and each.turn == turn))
+    return any(
+        plan.window.sizer.replace_media(each) is not each for each in sent if not (each.is_input and each.turn == turn)
+    )
 
 
 def _occasion(

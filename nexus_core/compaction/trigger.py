@@ -22,13 +22,13 @@ COMPACTION_DUE = "compaction-due"
 
 
 def find_trigger(
-    options: CompactionOptions, tail: ThreadCache, tip: Step, taken: int, most: int
+    options: CompactionOptions, cache: ThreadCache, tip: Step, taken: int, most: int
 ) -> CompactionTrigger | None:
     """Why earlier turns should be summarised before the next call; None where nothing calls for it.
 
     Args:
         options: What the settings say.
-        tail: The thread.
+        cache: The thread.
         tip: Its newest step.
         taken: The tokens of the next call, if nothing is left out.
         most: The tokens that a call may use.
@@ -37,7 +37,7 @@ def find_trigger(
         return None
     if taken >= compute_trigger_tokens(options, most):
         return "context_limit"
-    if options.trigger_turns is not None and count_turns_since_compaction(tail, tip) >= options.trigger_turns:
+    if options.trigger_turns is not None and count_turns_since_compaction(cache, tip) >= options.trigger_turns:
         return "periodic"
     return None
 
@@ -57,10 +57,10 @@ def compute_target_tokens(options: CompactionOptions, trigger: CompactionTrigger
     return target if target < limit else int(limit * options.target_ratio)  # otherwise it would be due at once
 
 
-def count_turns_since_compaction(tail: ThreadCache, tip: Step) -> int:
+def count_turns_since_compaction(cache: ThreadCache, tip: Step) -> int:
     """How many turns were closed since the latest compaction, or at all."""
-    before = 0 if tip.compaction is None else count_turns(tail, tail.step(tip.compaction))
-    return count_turns(tail, tip) - before - (not tip.closes)
+    before = 0 if tip.compaction is None else count_turns(cache, cache.step(tip.compaction))
+    return count_turns(cache, tip) - before - (not tip.closes)
 
 
 def build_due_finding(trigger: CompactionTrigger) -> Finding:
@@ -124,23 +124,23 @@ def read_savings(compaction: Step | None) -> tuple[tuple[int, int], ...]:
 _ANSWERS = ("reply", "turn")
 
 
-def find_cooldown_reason(tail: ThreadCache, tip: Step, plan: CallPlan) -> str:
+def find_cooldown_reason(cache: ThreadCache, tip: Step, plan: CallPlan) -> str:
     """Why a thread must not be compacted by itself now; "" where nothing speaks against it.
 
     Args:
-        tail: The thread.
+        cache: The thread.
         tip: Its newest step.
         plan: What would be sent.
     """
-    latest = None if tip.compaction is None or plan.overflows else tail.step(tip.compaction)
+    latest = None if tip.compaction is None or plan.overflows else cache.step(tip.compaction)
     since = [
-        step for step in list_compactions_since_reply(tail, tip) if _was_for(step, plan.window.allowance.available)
+        step for step in list_compactions_since_reply(cache, tip) if _was_for(step, plan.window.allowance.available)
     ]
     return find_stop_reason(
         [Savings(*each) for each in read_savings(latest)],
         since_reply=len(since),
-        turns_since=count_turns_since_compaction(tail, tip),
-        keep_turns=read_compaction_options(plan.standing.settings).keep_turns,
+        turns_since=count_turns_since_compaction(cache, tip),
+        keep_turns=read_compaction_options(plan.static.settings).keep_turns,
     )
 
 
@@ -150,14 +150,14 @@ def _was_for(compaction: Step, limit: int) -> bool:
     return not isinstance(available, int) or available <= limit
 
 
-def list_compactions_since_reply(tail: ThreadCache, tip: Step) -> list[Step]:
+def list_compactions_since_reply(cache: ThreadCache, tip: Step) -> list[Step]:
     """The compactions since something was answered, whether they still count or not."""
 
     def has_answer(steps: Sequence[Step]) -> bool:
         return any(step.kind in _ANSWERS for step in steps)
 
     found: list[Step] = []
-    for step in reversed(tail.newest(tip.id, has_answer)):
+    for step in reversed(cache.newest(tip.id, has_answer)):
         if step.kind in _ANSWERS:
             break
         if step.kind == "compaction":

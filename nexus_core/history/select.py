@@ -105,7 +105,7 @@ class FitLimits(NamedTuple):
         bytes: Bytes there are for them.
         limit: Tokens that the whole request may use.
         byte_limit: Bytes that it may have.
-        hide: Says a message with its pictures and documents in words; the same where it has none.
+        replace_media: Says a message with its pictures and documents in words; the same where it has none.
         truncation: Chooses what stays when not all fits.
         turn: The open turn.
         compaction: The compaction that counts.
@@ -117,7 +117,7 @@ class FitLimits(NamedTuple):
     bytes: int
     limit: int
     byte_limit: int
-    hide: Callable[[HistoryItem], HistoryItem]
+    replace_media: Callable[[HistoryItem], HistoryItem]
     truncation: TruncationStrategy
     turn: str
     compaction: str | None
@@ -159,19 +159,19 @@ def _pinned(sent: Sequence[HistoryItem], pins: Collection[str]) -> set[int]:
     return {place for group in whole if any(sent[at].is_among(pins) for at in group) for place in group}
 
 
-def replace_item_media(sent: HistoryItem, weigh: Callable[[Message], int]) -> HistoryItem:
+def replace_item_media(sent: HistoryItem, count_tokens: Callable[[Message], int]) -> HistoryItem:
     """A message with its pictures and documents in words; the same where it has none.
 
     Args:
         sent: The message.
-        weigh: Says what a message takes.
+        count_tokens: Says what a message takes.
     """
     count = count_media(sent.message)
     if not count:
         return sent
     message = replace_media(sent.message)
     size = count_message_bytes(message)
-    said, tokens = replace_original_media(sent), weigh(message)
+    said, tokens = replace_original_media(sent), count_tokens(message)
     return sent._replace(message=message, tokens=tokens, said=said, size=size, hidden=count, margin=0)
 
 
@@ -180,34 +180,36 @@ def replace_original_media(sent: HistoryItem) -> Message | None:
     return None if sent.said is None else replace_media(sent.said)
 
 
-def replace_media_until(sent: Sequence[HistoryItem], until: MessageKey, fitting: FitLimits) -> list[HistoryItem]:
+def replace_media_until(sent: Sequence[HistoryItem], until: MessageKey, limits: FitLimits) -> list[HistoryItem]:
     """Messages, all up to one without their pictures and documents; all as they are where that one is not there."""
     end = next((place for place, each in enumerate(sent, 1) if each.step and each.key == until), 0)
-    fixed = fitting.fixed(sent) if end else set()
-    return [fitting.hide(each) if place < end and place not in fixed else each for place, each in enumerate(sent)]
+    fixed = limits.fixed(sent) if end else set()
+    return [
+        limits.replace_media(each) if place < end and place not in fixed else each for place, each in enumerate(sent)
+    ]
 
 
-def replace_oldest_item_media(sent: Sequence[HistoryItem], fitting: FitLimits) -> list[HistoryItem]:
+def replace_oldest_item_media(sent: Sequence[HistoryItem], limits: FitLimits) -> list[HistoryItem]:
     """Messages, without as many pictures and documents as it takes that they fit."""
-    until = find_media_limit(sent, fitting) if sum(map(get_bytes, sent)) > fitting.bytes else None
-    return list(sent) if until is None else replace_media_until(sent, until, fitting)
+    until = find_media_limit(sent, limits) if sum(map(get_bytes, sent)) > limits.bytes else None
+    return list(sent) if until is None else replace_media_until(sent, until, limits)
 
 
-def find_media_limit(sent: Sequence[HistoryItem], fitting: FitLimits) -> MessageKey | None:
+def find_media_limit(sent: Sequence[HistoryItem], limits: FitLimits) -> MessageKey | None:
     """The message up to which pictures and documents must be told in words; None where there are none to tell.
 
     Args:
         sent: Messages with too many bytes.
-        fitting: What there is room for.
+        limits: What there is room for.
     """
     newest = next(group_newest_first(lambda place: sent[place].message, len(sent)))
-    end = newest.first if sent[-1].turn == fitting.turn else len(sent)
-    fixed, size = fitting.fixed(sent), sum(map(get_bytes, sent))
-    told = ((each, fitting.hide(each)) for place, each in enumerate(sent[:end]) if place not in fixed)
+    end = newest.first if sent[-1].turn == limits.turn else len(sent)
+    fixed, size = limits.fixed(sent), sum(map(get_bytes, sent))
+    told = ((each, limits.replace_media(each)) for place, each in enumerate(sent[:end]) if place not in fixed)
     gains = [(before.key, before.size - after.size) for before, after in told if after is not before]
     until: MessageKey | None = None
     for number, (key, gain) in enumerate(gains, 1):
-        if size <= fitting.bytes * (1 if number == len(gains) else LOW_WATER):
+        if size <= limits.bytes * (1 if number == len(gains) else LOW_WATER):
             break
         size, until = size - gain, key
     return until
@@ -241,49 +243,47 @@ class KeptItems(NamedTuple):
         return sum(map(get_bytes, self.sent))
 
 
-def fit_items(sent: Sequence[HistoryItem], cut: TruncationPoint | None, fitting: FitLimits) -> KeptItems:
+def fit_items(sent: Sequence[HistoryItem], cut: TruncationPoint | None, limits: FitLimits) -> KeptItems:
     """The messages that stay. Never left out: a summary, what is pinned, what the open turn is about, its newest group.
 
     Args:
         sent: The messages of a thread: all that could stay.
         cut: Where they were cut before.
-        fitting: What there is room for.
+        limits: What there is room for.
     """
-    kept = _narrow(_shown(sent, cut, fitting), cut, fitting, fitting.tokens_scale)
-    if kept.bytes <= fitting.bytes:
+    kept = _narrow(_shown(sent, cut, limits), cut, limits, limits.tokens_scale)
+    if kept.bytes <= limits.bytes:
         return kept
-    kept = _hide_more(kept, fitting)
-    narrowed = _narrow(kept.sent, kept.cut, fitting, fitting.bytes_scale)
+    kept = _hide_more(kept, limits)
+    narrowed = _narrow(kept.sent, kept.cut, limits, limits.bytes_scale)
     if narrowed.cut is None:
         return narrowed._replace(taken=kept.taken)
-    return KeptItems(narrowed.sent, narrowed.cut._replace(byte_limit=fitting.byte_limit), kept.taken)
+    return KeptItems(narrowed.sent, narrowed.cut._replace(byte_limit=limits.byte_limit), kept.taken)
 
 
-def apply_truncation(sent: Sequence[HistoryItem], cut: TruncationPoint, fitting: FitLimits) -> list[HistoryItem] | None:
+def apply_truncation(sent: Sequence[HistoryItem], cut: TruncationPoint, limits: FitLimits) -> list[HistoryItem] | None:
     """What a cut leaves; None where it names a message that is not there."""
-    pieces = _pieces(_shown(sent, cut, fitting), cut)
+    pieces = _pieces(_shown(sent, cut, limits), cut)
     return None if pieces is None else [each for piece in pieces for each in piece]
 
 
-def _shown(sent: Sequence[HistoryItem], cut: TruncationPoint | None, fitting: FitLimits) -> Sequence[HistoryItem]:
+def _shown(sent: Sequence[HistoryItem], cut: TruncationPoint | None, limits: FitLimits) -> Sequence[HistoryItem]:
     """Messages with their pictures and documents, as far as a cut shows them."""
-    return sent if cut is None or cut.hidden is None else replace_media_until(sent, cut.hidden, fitting)
+    return sent if cut is None or cut.hidden is None else replace_media_until(sent, cut.hidden, limits)
 
 
-def _hide_more(kept: KeptItems, fitting: FitLimits) -> KeptItems:
+def _hide_more(kept: KeptItems, limits: FitLimits) -> KeptItems:
     """As much as has to be, and a while's worth more, told in words."""
-    until = find_media_limit(kept.sent, fitting)
+    until = find_media_limit(kept.sent, limits)
     if until is None:
         return kept
     first = next(each.key for each in kept.sent if each.turn)
-    cut = kept.cut or TruncationPoint(fitting.truncation.name, first, (), fitting.compaction, fitting.limit)
-    cut = cut._replace(hidden=until, byte_limit=fitting.byte_limit)
-    return KeptItems(replace_media_until(kept.sent, until, fitting), cut, kept.taken)
+    cut = kept.cut or TruncationPoint(limits.truncation.name, first, (), limits.compaction, limits.limit)
+    cut = cut._replace(hidden=until, byte_limit=limits.byte_limit)
+    return KeptItems(replace_media_until(kept.sent, until, limits), cut, kept.taken)
 
 
-def _narrow(
-    sent: Sequence[HistoryItem], cut: TruncationPoint | None, fitting: FitLimits, scale: SizeLimit
-) -> KeptItems:
+def _narrow(sent: Sequence[HistoryItem], cut: TruncationPoint | None, limits: FitLimits, scale: SizeLimit) -> KeptItems:
     """The messages that stay on one of the two scales, arguments as for `fit`."""
     pieces = None if cut is None else _pieces(sent, cut)
     if pieces is None:
@@ -292,11 +292,11 @@ def _narrow(
     taken = sum(map(scale.of, left))
     if taken <= scale.room:
         return KeptItems(left, cut, taken)
-    places = _choose(left, fitting, scale)
+    places = _choose(left, limits, scale)
     if len(places) == len(left):  # there is nothing more to leave out
         return KeptItems(left, cut, taken)
     ends = set(accumulate(map(len, pieces)))
-    narrower = _cut(left, places, ends, fitting)
+    narrower = _cut(left, places, ends, limits)
     if cut is not None and narrower is not None:
         narrower = narrower._replace(hidden=cut.hidden, byte_limit=cut.byte_limit)
     return KeptItems([left[place] for place in places], narrower, taken)
@@ -312,25 +312,25 @@ def _pieces(sent: Sequence[HistoryItem], cut: TruncationPoint) -> list[Sequence[
     return [[each for each in sent if not each.turn], *early, sent[found[cut.since] :]]
 
 
-def _choose(sent: Sequence[HistoryItem], fitting: FitLimits, scale: SizeLimit) -> list[int]:
+def _choose(sent: Sequence[HistoryItem], limits: FitLimits, scale: SizeLimit) -> list[int]:
     """The places that stay, up to the low-water mark."""
-    turn, of = fitting.turn, scale.of
-    fixed = fitting.fixed(sent)
+    turn, of = limits.turn, scale.of
+    fixed = limits.fixed(sent)
     free = sorted(set(range(len(sent))).difference(fixed))
     taken = sum(of(sent[place]) for place in fixed)
     low = SizeLimit(int(scale.room * LOW_WATER) - taken, of)
-    kept = _choose_groups([sent[place] for place in free], fitting, low)
+    kept = _choose_groups([sent[place] for place in free], limits, low)
     # A truncation keeps the newest group in any case; that of a turn which is over is not worth an error.
     if sum(of(sent[free[at]]) for at in kept) > scale.room - taken:
         kept = [at for at in kept if sent[free[at]].turn == turn]
     return sorted({*_begun(sent, [free[at] for at in kept], turn), *fixed})
 
 
-def _choose_groups(sent: Sequence[HistoryItem], fitting: FitLimits, scale: SizeLimit) -> list[int]:
+def _choose_groups(sent: Sequence[HistoryItem], limits: FitLimits, scale: SizeLimit) -> list[int]:
     if not sent:
         return []
-    found, sums = _grouped(sent, fitting.known, scale.of)
-    slices = call_strategy(fitting.truncation, sums, scale.room) if scale.room > 0 else [NEWEST_GROUP]
+    found, sums = _grouped(sent, limits.known, scale.of)
+    slices = call_strategy(limits.truncation, sums, scale.room) if scale.room > 0 else [NEWEST_GROUP]
     chosen = sorted({at for part in slices for at in range(len(found))[part]})
     return [place for at in chosen for place in range(found[at].first, found[at].last + 1)]
 
@@ -365,7 +365,7 @@ def _is_beginning(sent: HistoryItem, turn: str) -> bool:
 
 
 def _cut(
-    sent: Sequence[HistoryItem], places: Sequence[int], ends: set[int], fitting: FitLimits
+    sent: Sequence[HistoryItem], places: Sequence[int], ends: set[int], limits: FitLimits
 ) -> TruncationPoint | None:
     """The cut that leaves some places: the last run of them is open, what stays before it is closed.
 
@@ -373,13 +373,13 @@ def _cut(
         sent: The messages.
         places: Those that stay.
         ends: Where pieces end behind which something was left out before.
-        fitting: What there is room for.
+        limits: What there is room for.
     """
     runs = list(_runs([place for place in places if sent[place].turn], ends))
     if not runs:
         return None
     spans = tuple(_span(sent[run[0]], sent[run[-1]]) for run in runs[:-1])
-    return TruncationPoint(fitting.truncation.name, sent[runs[-1][0]].key, spans, fitting.compaction, fitting.limit)
+    return TruncationPoint(limits.truncation.name, sent[runs[-1][0]].key, spans, limits.compaction, limits.limit)
 
 
 def _span(first: HistoryItem, last: HistoryItem) -> MessageRange:

@@ -63,8 +63,8 @@ class Call(NamedTuple):
         memory: What memories take of the current message.
         decisions: What of the history is left out, or told in words.
         findings: What a person should know.
-        weigh: Says what a message takes.
-        measure: Says how many bytes it has.
+        count_tokens: Says what a message takes.
+        count_bytes: Says how many bytes it has.
         placements: Says where everything comes from.
         writer: Puts it into the shapes of APIs.
         must_fit: Whether it is an error if it does not fit; what was sent once was sent.
@@ -85,8 +85,8 @@ class Call(NamedTuple):
     memory: int
     decisions: tuple[Decision, ...]
     findings: tuple[Finding, ...]
-    weigh: Callable[[Message], int]
-    measure: Callable[[Message], int]
+    count_tokens: Callable[[Message], int]
+    count_bytes: Callable[[Message], int]
     placements: Callable[[], tuple[Placement, ...]]
     writer: ContextWriter
     must_fit: bool = True
@@ -175,9 +175,9 @@ def _weighed(call: Call) -> _Weighed:
         size = sum(map(get_bytes, history)) + since
         return _Weighed(past, current.message if current else None, progress, tokens, event, margin, size, event_bytes)
     past, said = arrange_sent(call.request, call.renderer, call.sent, call.turn, call.epoch.tools)
-    event, event_bytes = (call.weigh(said), call.measure(said)) if said else (0, 0)
-    size = sum(map(call.measure, past)) + since
-    return _Weighed(past, said, progress, list(map(call.weigh, past)), event, 0, size, event_bytes)
+    event, event_bytes = (call.count_tokens(said), call.count_bytes(said)) if said else (0, 0)
+    size = sum(map(call.count_bytes, past)) + since
+    return _Weighed(past, said, progress, list(map(call.count_tokens, past)), event, 0, size, event_bytes)
 
 
 def arrange_sent(
@@ -196,7 +196,7 @@ class Ingredients(NamedTuple):
     """What one call is made of; those that are not said here as in `Call`.
 
     Attributes:
-        mentions: The sections of the current message.
+        entries: The sections of the current message.
         dropped: What of the history is left out.
         hidden: What of it is told in words.
         static: Says where system prompt and tools come from.
@@ -209,17 +209,17 @@ class Ingredients(NamedTuple):
     turn: str
     parent_turn: str | None
     permissions: tuple[str, ...]
-    mentions: Sequence[SectionEntry]
+    entries: Sequence[SectionEntry]
     dropped: tuple[Decision, ...]
     hidden: tuple[Decision, ...]
     static: Callable[[], tuple[Placement, ...]]
 
 
-def make_call(place: SessionRuntime, settings: Settings, window: ContextWindow, made_of: Ingredients) -> Call:
+def make_call(runtime: SessionRuntime, settings: Settings, window: ContextWindow, made_of: Ingredients) -> Call:
     """A call within a model's window, as settings want it."""
     epoch, sent, turn = made_of.epoch, made_of.sent, made_of.turn
     fixed = window.prefix_sizes.count_tokens(epoch)
-    pieces = CallPieces(made_of.static, sent, made_of.dropped, turn, made_of.mentions, window.scales.placed)
+    pieces = CallPieces(made_of.static, sent, made_of.dropped, turn, made_of.entries, window.sizer.placed)
     return Call(
         request=made_of.request,
         epoch=epoch,
@@ -231,16 +231,16 @@ def make_call(place: SessionRuntime, settings: Settings, window: ContextWindow, 
         options=window.options,
         permissions=made_of.permissions,
         # Asked after counting: a tokenizer that is damaged shows it only when it is used.
-        allowance=replace(window.allowance, estimated=not window.scales.counter.exact),
+        allowance=replace(window.allowance, estimated=not window.sizer.counter.exact),
         fixed=fixed,
         measured=window.measure_fixed(epoch),
-        memory=sum(each.tokens for each in made_of.mentions if each.kind == "memory" and not each.refusal),
+        memory=sum(each.tokens for each in made_of.entries if each.kind == "memory" and not each.refusal),
         decisions=(*made_of.dropped, *made_of.hidden),
         findings=(),
-        weigh=window.scales.weigh,
-        measure=window.scales.measure,
+        count_tokens=window.sizer.count_tokens,
+        count_bytes=window.sizer.count_bytes,
         placements=partial(place_pieces, pieces),
-        writer=LazyWriter(window.model, partial(place.model, settings=settings), settings, place.dialects),
+        writer=LazyWriter(window.model, partial(runtime.model, settings=settings), settings, runtime.dialects),
     )
 
 
@@ -316,7 +316,7 @@ class CallPlan(NamedTuple):
         due: Why earlier turns should be summarised first; None where nothing calls for it.
         event: What the open turn is about, as it is sent at least.
         window: What fits into the call.
-        standing: What stands around the session.
+        static: What stands around the session.
         overflows: Whether it does not fit although everything is left out that may be.
     """
 
@@ -325,7 +325,7 @@ class CallPlan(NamedTuple):
     due: CompactionTrigger | None
     event: HistoryItem | None
     window: ContextWindow
-    standing: StaticContext
+    static: StaticContext
     overflows: bool
 
 
@@ -355,10 +355,10 @@ class CallPlanner:
     """Plans one call of a session.
 
     Args:
-        place: Where the session lives.
-        tail: Its thread; None for a conversation that is not kept.
+        runtime: Shared by all sessions of the Nexus.
+        cache: Its thread; None for a conversation that is not kept.
         state: Where it stands.
-        standing: What stands around it.
+        static: What stands around it.
         model: Whom to ask.
         start: Whether the session begins with this call, and says when.
 
@@ -369,22 +369,22 @@ class CallPlanner:
 
     def __init__(
         self,
-        place: SessionRuntime,
-        tail: ThreadCache | None,
+        runtime: SessionRuntime,
+        cache: ThreadCache | None,
         state: SessionState,
-        standing: StaticContext,
+        static: StaticContext,
         model: str,
         *,
         start: bool = False,
     ) -> None:
-        self._place = place
-        self._tail = tail
+        self._runtime = runtime
+        self._tail = cache
         self._state = state
-        self._standing = standing
+        self._static_context = static
         self._model = model
         self._start = start
         self.find_trigger: Callable[[int, int], CompactionTrigger | None] = lambda _used, _limit: None
-        self._window = ContextWindow(place, standing.settings, model, state, tail)
+        self._window = ContextWindow(runtime, static.settings, model, state, cache)
 
     def plan(self, said: UserInput | None = None) -> CallPlan:
         """Routing, system prompt, history, event, tools, budget: in this order.
@@ -392,92 +392,92 @@ class CallPlanner:
         Args:
             said: What is only tried out; None for the turn that is open.
         """
-        state, window, now = self._state, self._window, self._place.now()
+        state, window, now = self._state, self._window, self._runtime.now()
         opened = state.open_turn
         turn = PREVIEW_TURN if said is not None else opened.steps[0].id if opened else ""
         request = self._request(said)
-        cut = state.cut if window.fitting(turn, state.tip).still_holds(state.cut) else None
+        cut = state.cut if window.limits(turn, state.tip).still_holds(state.cut) else None
         is_new = said is not None or (opened is not None and not opened.is_sealed)
-        sections = self._place.host.current_sections(request, self._standing.loaded) if is_new else None
+        sections = self._runtime.host.current_sections(request, self._static_context.loaded) if is_new else None
         pieces = _Pieces(request, self._read(cut, turn), sections, said, cut, turn, now)
-        draft, kept, worded = self._fit(pieces)
-        mentions = worded.mentions if worded else read_section_entries(opened.sealed("told")) if opened else []
-        call = self._call(request, draft, kept, turn, mentions)
-        seal = None if opened is None or said is not None else self._seal(opened, draft, kept.cut, worded)
+        pending, kept, rendered = self._fit(pieces)
+        entries = rendered.entries if rendered else read_section_entries(opened.sealed("told")) if opened else []
+        call = self._call(request, pending, kept, turn, entries)
+        seal = None if opened is None or said is not None else self._seal(opened, pending, kept.cut, rendered)
         due = self.find_trigger(kept.taken + sum(call.fixed.values()), window.most)
         about = (each for each in kept.sent if each.is_input and each.turn == turn)
-        event = worded.plain if worded else next(about, None)
-        overflows = due is not None and self._over(pieces, draft, kept) > 0
-        return CallPlan(call, seal, due, event, window, self._standing, overflows)
+        event = rendered.plain if rendered else next(about, None)
+        overflows = due is not None and self._over(pieces, pending, kept) > 0
+        return CallPlan(call, seal, due, event, window, self._static_context, overflows)
 
     def _fit(self, pieces: _Pieces) -> tuple[PendingPrefix, KeptItems, RenderedInput | None]:
         """The epoch and what stays beside it; a new one where announcements are left out, or do not fit."""
-        epochs, state, standing, now = self._place.epochs, self._state, self._standing, pieces.now
-        before = epochs.find(state.epoch, state.view)
-        draft = epochs.current(before, standing, state.reloads, now)
-        kept, worded = self._kept(pieces, draft)
-        if not draft.blobs and self._needs_all_anew(pieces, draft, kept, worded):
-            draft = epochs.begin(before, standing, state.reloads, now)
-            kept, worded = self._kept(pieces, draft)
-        return draft, kept, worded
+        prefixes, state, static, now = self._runtime.prefixes, self._state, self._static_context, pieces.now
+        before = prefixes.find(state.epoch, state.view)
+        pending = prefixes.current(before, static, state.reloads, now)
+        kept, rendered = self._kept(pieces, pending)
+        if not pending.blobs and self._needs_all_anew(pieces, pending, kept, rendered):
+            pending = prefixes.begin(before, static, state.reloads, now)
+            kept, rendered = self._kept(pieces, pending)
+        return pending, kept, rendered
 
     def _needs_all_anew(
-        self, pieces: _Pieces, draft: PendingPrefix, kept: KeptItems, worded: RenderedInput | None
+        self, pieces: _Pieces, pending: PendingPrefix, kept: KeptItems, rendered: RenderedInput | None
     ) -> bool:
         """Whether a prompt with all changes in it must take the place of one beside announcements of them."""
-        if kept.cut is not None and kept.cut != self._state.cut and self._state.view not in ("", draft.epoch.view):
+        if kept.cut is not None and kept.cut != self._state.cut and self._state.view not in ("", pending.epoch.view):
             return True  # what was announced may be left out; all after the prompt is read anew in any case
-        return worded is not None and bool(self._notices(draft)) and self._over(pieces, draft, kept) > 0
+        return rendered is not None and bool(self._notices(pending)) and self._over(pieces, pending, kept) > 0
 
-    def _kept(self, pieces: _Pieces, draft: PendingPrefix) -> tuple[KeptItems, RenderedInput | None]:
-        fitting = self._window.fitting(pieces.turn, self._state.tip, draft.epoch)
-        kept, worded = self._chosen(pieces, draft, fitting)
-        while self._standing.renderer.arrange is not None:
-            tokens, size = self._taken(pieces, draft, kept)
-            if tokens <= fitting.room and size <= fitting.bytes:
+    def _kept(self, pieces: _Pieces, pending: PendingPrefix) -> tuple[KeptItems, RenderedInput | None]:
+        limits = self._window.limits(pieces.turn, self._state.tip, pending.epoch)
+        kept, rendered = self._chosen(pieces, pending, limits)
+        while self._static_context.renderer.arrange is not None:
+            tokens, size = self._taken(pieces, pending, kept)
+            if tokens <= limits.room and size <= limits.bytes:
                 break
-            room, most = fitting.room - tokens + kept.tokens, fitting.bytes - size + kept.bytes
-            fitting = fitting._replace(room=min(room, fitting.room), bytes=min(most, fitting.bytes))
-            fewer, again = self._chosen(pieces, draft, fitting)
+            room, most = limits.room - tokens + kept.tokens, limits.bytes - size + kept.bytes
+            limits = limits._replace(room=min(room, limits.room), bytes=min(most, limits.bytes))
+            fewer, again = self._chosen(pieces, pending, limits)
             if fewer.tokens >= kept.tokens and fewer.bytes >= kept.bytes:  # there is nothing more to leave out
                 break
-            kept, worded = fewer, again
-        return kept, worded
+            kept, rendered = fewer, again
+        return kept, rendered
 
     def _chosen(
-        self, pieces: _Pieces, draft: PendingPrefix, fitting: FitLimits
+        self, pieces: _Pieces, pending: PendingPrefix, limits: FitLimits
     ) -> tuple[KeptItems, RenderedInput | None]:
         """What stays as it is written down, and what was said in words; a renderer may make more or less of it."""
         window, turn, history, cut = self._window, pieces.turn, pieces.history, pieces.cut
         if pieces.sections is None:
-            return fit_items(window.with_margin(history, turn), cut, fitting), None
+            return fit_items(window.with_margin(history, turn), cut, limits), None
         from nexus_core.request.input import InputRenderer
 
-        told = [*self._notices(draft), *pieces.sections]
-        wording = InputRenderer(pieces.request, self._standing, told, window, pieces.now)
-        return wording.fit(self._said(pieces.said, history, turn), self._before(history, turn), cut, fitting)
+        told = [*self._notices(pending), *pieces.sections]
+        wording = InputRenderer(pieces.request, self._static_context, told, window, pieces.now)
+        return wording.fit(self._said(pieces.said, history, turn), self._before(history, turn), cut, limits)
 
-    def _over(self, pieces: _Pieces, draft: PendingPrefix, kept: KeptItems) -> int:
+    def _over(self, pieces: _Pieces, pending: PendingPrefix, kept: KeptItems) -> int:
         """How many tokens do not fit; below 0, how many there are left."""
-        tokens, _ = self._taken(pieces, draft, kept)
-        return tokens - self._window.fitting(pieces.turn, self._state.tip, draft.epoch).room
+        tokens, _ = self._taken(pieces, pending, kept)
+        return tokens - self._window.limits(pieces.turn, self._state.tip, pending.epoch).room
 
-    def _taken(self, pieces: _Pieces, draft: PendingPrefix, kept: KeptItems) -> tuple[int, int]:
+    def _taken(self, pieces: _Pieces, pending: PendingPrefix, kept: KeptItems) -> tuple[int, int]:
         """The tokens and the bytes of the messages, as the renderer may rearrange them."""
-        renderer, turn, scales = self._standing.renderer, pieces.turn, self._window.scales
+        renderer, turn, sizer = self._static_context.renderer, pieces.turn, self._window.sizer
         if renderer.arrange is None:
             return kept.tokens, kept.bytes
-        past, said = arrange_sent(pieces.request, renderer, kept.sent, turn, draft.epoch.tools)
+        past, said = arrange_sent(pieces.request, renderer, kept.sent, turn, pending.epoch.tools)
         arranged, (_, _, progress) = [*past, *([said] if said else [])], split_history(kept.sent, turn)
-        tokens = sum(map(scales.weigh, arranged)) + sum(map(get_tokens, progress))
-        return tokens, sum(map(scales.measure, arranged)) + sum(map(get_bytes, progress))
+        tokens = sum(map(sizer.count_tokens, arranged)) + sum(map(get_tokens, progress))
+        return tokens, sum(map(sizer.count_bytes, arranged)) + sum(map(get_bytes, progress))
 
     # ---- what was said ----------------------------------------------------------------------------------------
 
     def _request(self, said: UserInput | None) -> Request:
         opened = self._state.open_turn
         message, event = (said.message, said.event) if said else (opened.said if opened else None, self._state.event)
-        return replace(add_event(self._standing.request, message, event), model=self._model)
+        return replace(add_event(self._static_context.request, message, event), model=self._model)
 
     def _read(self, cut: TruncationPoint | None, turn: str) -> list[HistoryItem]:
         tip = self._state.tip
@@ -485,18 +485,20 @@ class CallPlanner:
             return [self._started()] if self._start else []
         from nexus_core.thread.projection import ReadLimits, read_thread, read_truncated_thread
 
-        scales = self._window.scales
+        sizer = self._window.sizer
         if cut is not None:
-            return read_truncated_thread(self._tail, tip, scales, cut, turn)
+            return read_truncated_thread(self._tail, tip, sizer, cut, turn)
         is_bounded = self._window.truncation.name == NEWEST_FIRST and not self._state.pins
-        return read_thread(self._tail, tip, scales, ReadLimits(self._window.most if is_bounded else None, turn))
+        return read_thread(self._tail, tip, sizer, ReadLimits(self._window.most if is_bounded else None, turn))
 
     def _started(self) -> HistoryItem:
         """Return the first message of a session that is not stored yet."""
         from nexus_core.request.input import build_session_start_message_at
 
-        message, scales = build_session_start_message_at(self._place.now()), self._window.scales
-        return HistoryItem(message, scales.weigh(message), START_TURN, is_input=True, size=scales.measure(message))
+        message, sizer = build_session_start_message_at(self._runtime.now()), self._window.sizer
+        return HistoryItem(
+            message, sizer.count_tokens(message), START_TURN, is_input=True, size=sizer.count_bytes(message)
+        )
 
     def _said(self, said: UserInput | None, history: Sequence[HistoryItem], turn: str) -> HistoryItem:
         if said is not None:
@@ -506,41 +508,41 @@ class CallPlanner:
     def _before(self, history: Sequence[HistoryItem], turn: str) -> list[HistoryItem]:
         return [each for each in history if not (each.is_input and each.turn == turn)]
 
-    def _notices(self, draft: PendingPrefix) -> list[Section]:
+    def _notices(self, pending: PendingPrefix) -> list[Section]:
         """What is to be announced, because it has changed since the model was told; nothing in a new epoch."""
-        told = self._state.view or draft.epoch.view
-        if draft.blobs or not told or told == self._standing.view_digest:
+        told = self._state.view or pending.epoch.view
+        if pending.blobs or not told or told == self._static_context.view_digest:
             return []
         from nexus_core.request.prefix import build_change_notice
 
-        notice = build_change_notice(self._place.epochs.view(told), self._standing.sections)
+        notice = build_change_notice(self._runtime.prefixes.view(told), self._static_context.sections)
         return [] if notice is None else [notice]
 
     # ---- what comes of it -------------------------------------------------------------------------------------
 
     def _call(
-        self, request: Request, draft: PendingPrefix, kept: KeptItems, turn: str, mentions: Sequence[SectionEntry]
+        self, request: Request, pending: PendingPrefix, kept: KeptItems, turn: str, entries: Sequence[SectionEntry]
     ) -> Call:
-        standing = self._standing
+        static = self._static_context
         made_of = Ingredients(
             request=request,
-            epoch=draft.epoch,
-            renderer=standing.renderer,
+            epoch=pending.epoch,
+            renderer=static.renderer,
             sent=kept.sent,
             turn=turn,
             parent_turn=self._parent_turn(),
-            permissions=standing.permissions,
-            mentions=mentions,
+            permissions=static.permissions,
+            entries=entries,
             dropped=self._left_out(kept.cut),
             hidden=self._told_in_words(kept),
-            static=partial(self._static, draft),
+            static=partial(self._static, pending),
         )
-        call = make_call(self._place, standing.settings, self._window, made_of)
-        return call._replace(findings=(*self._window.findings, *self._find_invalid_tools(draft.epoch.tools)))
+        call = make_call(self._runtime, static.settings, self._window, made_of)
+        return call._replace(findings=(*self._window.findings, *self._find_invalid_tools(pending.epoch.tools)))
 
     def _find_invalid_tools(self, tools: Sequence[Tool]) -> tuple[Finding, ...]:
         """Report tools that the model's API would refuse, apart from what is completed when they are written."""
-        rules = self._place.dialects.rules(self._window.model.api) if tools else None
+        rules = self._runtime.dialects.rules(self._window.model.api) if tools else None
         if rules is None:
             return ()
         from nexus_core.dialects.tools import complete_schemas, find_invalid_tools
@@ -552,7 +554,7 @@ class CallPlanner:
             return ()
         from nexus_core.thread.projection import list_dropped_steps
 
-        return tuple(list_dropped_steps(self._tail, cut, self._state.tip, self._window.scales.name))
+        return tuple(list_dropped_steps(self._tail, cut, self._state.tip, self._window.sizer.name))
 
     def _told_in_words(self, kept: KeptItems) -> tuple[Decision, ...]:
         if kept.cut is None or kept.cut.hidden is None or self._tail is None:
@@ -561,9 +563,9 @@ class CallPlanner:
 
         return tuple(list_masked_steps(self._tail, kept.sent))
 
-    def _static(self, draft: PendingPrefix) -> tuple[Placement, ...]:
-        sections = self._standing.sections if draft.blobs else self._place.epochs.view(draft.epoch.view)
-        return self._window.prefix_sizes.place(draft.epoch.digest, sections, self._standing.offered)
+    def _static(self, pending: PendingPrefix) -> tuple[Placement, ...]:
+        sections = self._static_context.sections if pending.blobs else self._runtime.prefixes.view(pending.epoch.view)
+        return self._window.prefix_sizes.place(pending.epoch.digest, sections, self._static_context.offered)
 
     def _parent_turn(self) -> str | None:
         opened, tip = self._state.open_turn, self._state.tip
@@ -571,28 +573,28 @@ class CallPlanner:
         return None if self._tail is None else get_parent_turn(self._tail, before)
 
     def _seal(
-        self, turn: Turn, draft: PendingPrefix, cut: TruncationPoint | None, worded: RenderedInput | None
+        self, turn: Turn, pending: PendingPrefix, cut: TruncationPoint | None, rendered: RenderedInput | None
     ) -> PendingRender | None:
         """The step that says what is sent from now on; None where the steps there are say it already."""
         from nexus_core.types.ledger import NewStep
 
         state, written = self._state, None if cut is None else cut.to_json()
-        is_told = state.epoch == draft.epoch.digest and turn.sealed("model") == self._model
-        is_told = is_told and state.setup in ("", self._standing.setup_digest)
-        if worded is None and is_told and (state.tip is None or state.tip.data.get("cut") == written):
+        is_told = state.epoch == pending.epoch.digest and turn.sealed("model") == self._model
+        is_told = is_told and state.setup in ("", self._static_context.setup_digest)
+        if rendered is None and is_told and (state.tip is None or state.tip.data.get("cut") == written):
             return None
-        standing, blobs = self._standing, draft.blobs
-        data: dict[str, Any] = {"epoch": draft.epoch.digest, "cut": written, "model": self._model}
-        data |= {"setup": standing.setup_digest, "session": standing.request.session}
-        if draft.blobs or not state.view:
-            data["view"] = draft.epoch.view
-        if worded is None:
-            return PendingRender(NewStep(kind="sealed", data=data), (*blobs, standing.setup))
+        static, blobs = self._static_context, pending.blobs
+        data: dict[str, Any] = {"epoch": pending.epoch.digest, "cut": written, "model": self._model}
+        data |= {"setup": static.setup_digest, "session": static.request.session}
+        if pending.blobs or not state.view:
+            data["view"] = pending.epoch.view
+        if rendered is None:
+            return PendingRender(NewStep(kind="sealed", data=data), (*blobs, static.setup))
         if not blobs:
-            data["view"], blobs = standing.view_digest, (standing.view,)
+            data["view"], blobs = static.view_digest, (static.view,)
         data |= {
-            "renderer": standing.renderer.name,
-            "context": [dict(worded.context)],
-            "told": [each.to_json() for each in worded.mentions],
+            "renderer": static.renderer.name,
+            "context": [dict(rendered.context)],
+            "told": [each.to_json() for each in rendered.entries],
         }
-        return PendingRender(NewStep(kind="sealed", messages=(worded.message,), data=data), (*blobs, standing.setup))
+        return PendingRender(NewStep(kind="sealed", messages=(rendered.message,), data=data), (*blobs, static.setup))

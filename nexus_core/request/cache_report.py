@@ -121,43 +121,45 @@ def _change(was: bool, is_now: bool) -> str:
     return "has changed" if was and is_now else "is new" if is_now else "is gone"
 
 
-def get_cache_report(place: SessionRuntime, tail: ThreadCache, step: Step, settings: Settings) -> CacheReport:
+def get_cache_report(runtime: SessionRuntime, cache: ThreadCache, step: Step, settings: Settings) -> CacheReport:
     """What the call that a reply answers could expect of the cache, and what it got.
 
     Args:
-        place: Where the session lives.
-        tail: Its thread.
+        runtime: Shared by all sessions of the Nexus.
+        cache: Its thread.
         step: The reply.
         settings: What is known of models.
     """
-    facts = _facts(tail, step)
+    facts = _facts(cache, step)
     if facts is None:
         return CacheReport()
-    earlier = next((each for each in reversed(tail.newest(step.id, lambda _: True)[:-1]) if each.kind == "reply"), None)
-    before = None if earlier is None else _facts(tail, earlier)
+    earlier = next(
+        (each for each in reversed(cache.newest(step.id, lambda _: True)[:-1]) if each.kind == "reply"), None
+    )
+    before = None if earlier is None else _facts(cache, earlier)
     if earlier is not None and before is None:
         return CacheReport(got=facts.cached)
-    return _report(facts, before, place.epochs, place.model(facts.model, settings).cache_minimum)
+    return _report(facts, before, runtime.prefixes, runtime.model(facts.model, settings).cache_minimum)
 
 
 def list_cache_reports(
-    steps: Iterable[Step], epochs: PrefixStore, cache_minimum: Callable[[str], int]
+    steps: Iterable[Step], prefixes: PrefixStore, cache_minimum: Callable[[str], int]
 ) -> Iterator[tuple[Step, CacheReport]]:
     """What became of the cache in every call of a thread, the newest first; each step is looked at once.
 
     Args:
         steps: The thread, the newest step first.
-        epochs: What was frozen, by its address.
+        prefixes: What was frozen, by its address.
         cache_minimum: The shortest beginning that a model's provider caches, by the model's name.
     """
     later: tuple[Step, CallFacts | None] | None = None
     for call in _calls(steps):
         if later is not None:
-            yield later[0], _between(later[1], call[1], epochs, cache_minimum)
+            yield later[0], _between(later[1], call[1], prefixes, cache_minimum)
         later = call
     if later is not None:
         facts = later[1]
-        yield later[0], CacheReport() if facts is None else _report(facts, None, epochs, 0)
+        yield later[0], CacheReport() if facts is None else _report(facts, None, prefixes, 0)
 
 
 def _calls(steps: Iterable[Step]) -> Iterator[tuple[Step, CallFacts | None]]:
@@ -176,29 +178,29 @@ def _calls(steps: Iterable[Step]) -> Iterator[tuple[Step, CallFacts | None]]:
 
 
 def _between(
-    facts: CallFacts | None, before: CallFacts | None, epochs: PrefixStore, cache_minimum: Callable[[str], int]
+    facts: CallFacts | None, before: CallFacts | None, prefixes: PrefixStore, cache_minimum: Callable[[str], int]
 ) -> CacheReport:
     if facts is None:
         return CacheReport()
     if before is None:
         return CacheReport(got=facts.cached)
-    return _report(facts, before, epochs, cache_minimum(facts.model))
+    return _report(facts, before, prefixes, cache_minimum(facts.model))
 
 
-def _report(facts: CallFacts, before: CallFacts | None, epochs: PrefixStore, minimum: int) -> CacheReport:
+def _report(facts: CallFacts, before: CallFacts | None, prefixes: PrefixStore, minimum: int) -> CacheReport:
     def blame() -> CacheMiss | None:
         if before is None:
             return None
-        old, new = epochs.find(before.epoch), epochs.find(facts.epoch)
+        old, new = prefixes.find(before.epoch), prefixes.find(facts.epoch)
         if old is None or new is None:  # gone from the ledger
             return None
-        return compare_prefixes(old, new, epochs.view(old.view), epochs.view(new.view))
+        return compare_prefixes(old, new, prefixes.view(old.view), prefixes.view(new.view))
 
     return report_cache(facts, before, minimum, blame)
 
 
-def _facts(tail: ThreadCache, step: Step) -> CallFacts | None:
-    return None if step.kind != "reply" else _facts_of(step, Turn(tail.turn(step.id)).sealed("model"))
+def _facts(cache: ThreadCache, step: Step) -> CallFacts | None:
+    return None if step.kind != "reply" else _facts_of(step, Turn(cache.turn(step.id)).sealed("model"))
 
 
 def _facts_of(step: Step, model: object) -> CallFacts | None:

@@ -303,13 +303,13 @@ class RenderedInput(NamedTuple):
 
     Attributes:
         message: The message.
-        mentions: The sections it tells, and those it leaves out.
+        entries: The sections it tells, and those it leaves out.
         context: What it was put together from, as it is written down.
         plain: The same without memories, which are told only where nothing else needs the room.
     """
 
     message: Message
-    mentions: list[SectionEntry]
+    entries: list[SectionEntry]
     context: JSON
     plain: HistoryItem
 
@@ -319,23 +319,23 @@ class InputRenderer:
 
     Args:
         request: All circumstances of the turn.
-        standing: What stands around the session.
+        static: What stands around the session.
         sections: What is to be told besides, in its order.
         window: The model's window.
         now: The time, in milliseconds since 1970.
     """
 
     def __init__(
-        self, request: Request, standing: StaticContext, sections: Sequence[Section], window: ContextWindow, now: int
+        self, request: Request, static: StaticContext, sections: Sequence[Section], window: ContextWindow, now: int
     ) -> None:
         self._request = request
-        self._standing = standing
+        self._static_context = static
         self._sections = sections
         self._window = window
         self._now = now
 
     def fit(
-        self, said: HistoryItem, before: Sequence[HistoryItem], cut: TruncationPoint | None, fitting: FitLimits
+        self, said: HistoryItem, before: Sequence[HistoryItem], cut: TruncationPoint | None, limits: FitLimits
     ) -> tuple[KeptItems, RenderedInput]:
         """The messages that stay, with the one that was said in words: memories only where nothing else needs the room.
 
@@ -343,29 +343,29 @@ class InputRenderer:
             said: What was said.
             before: The history.
             cut: Where it was cut before.
-            fitting: What there is room for.
+            limits: What there is room for.
         """
         plain = self._said(said, without_memories(self._sections))
-        kept = fit_items([*before, plain], cut, fitting)
-        limit = get_number(self._standing.settings, "budget.memory", MAX_MEMORY_TOKENS)
-        left, spare = fitting.room - kept.tokens, fitting.bytes - kept.bytes
+        kept = fit_items([*before, plain], cut, limits)
+        limit = get_number(self._static_context.settings, "budget.memory", MAX_MEMORY_TOKENS)
+        left, spare = limits.room - kept.tokens, limits.bytes - kept.bytes
         room = min(limit, left)
-        told = choose_memories(self._sections, room, self._window.scales.counter.count)
-        worded = self._said(said, told.sections)
+        told = choose_memories(self._sections, room, self._window.sizer.counter.count)
+        rendered = self._said(said, told.sections)
         # A renderer may have put more around them.
-        while worded.tokens - plain.tokens > max(left, 0) or worded.size - plain.size > max(spare, 0):
+        while rendered.tokens - plain.tokens > max(left, 0) or rendered.size - plain.size > max(spare, 0):
             told = self._one_less(told)
-            worded = self._said(said, told.sections)
+            rendered = self._said(said, told.sections)
         rule = "budget.memory" if room == limit else "room"
-        mentions = [*map(self._mention, told.sections), *(self._mention(each, rule) for each in told.left_out)]
+        entries = [*map(self._mention, told.sections), *(self._mention(each, rule) for each in told.left_out)]
         hooks = sum(each.source is not None and bool(each.source.plugin) for each in told.sections)
         context = build_message_context(self._event, hooks=hooks, now=self._now)
-        sent = [worded if each is plain else each for each in kept.sent]
-        return kept._replace(sent=sent), RenderedInput(worded.message, mentions, context, plain)
+        sent = [rendered if each is plain else each for each in kept.sent]
+        return kept._replace(sent=sent), RenderedInput(rendered.message, entries, context, plain)
 
     def _one_less(self, told: ChosenMemories) -> ChosenMemories:
         """What is told without the memory that goes first."""
-        count = self._window.scales.counter.count
+        count = self._window.sizer.counter.count
         taken = sum(count_section_tokens(each, count) for each in told.sections if is_optional(each))
         return choose_memories(self._sections, taken - 1, count)
 
@@ -380,10 +380,10 @@ class InputRenderer:
 
     def _said(self, said: HistoryItem, sections: Sequence[Section]) -> HistoryItem:
         request = self._request
-        if not self._standing.role.sees_platform:
+        if not self._static_context.role.sees_platform:
             request = replace(request, platform="", platform_actions=())
-        message = round_trip_message(render_input(self._standing.renderer, request, sections, self._now))
+        message = round_trip_message(render_input(self._static_context.renderer, request, sections, self._now))
         return self._window.weigh_event(said._replace(message=message, said=said.message))
 
     def _mention(self, section: Section, refusal: str = "") -> SectionEntry:
-        return build_section_entry(section, count_section_tokens(section, self._window.scales.counter.count), refusal)
+        return build_section_entry(section, count_section_tokens(section, self._window.sizer.counter.count), refusal)

@@ -72,7 +72,7 @@ class CallPieces(NamedTuple):
         sent: The messages that are sent, in their order.
         dropped: What of the history is left out.
         turn: The open turn.
-        mentions: The sections of the current zone.
+        entries: The sections of the current zone.
         known: The placements of messages so far, by step, place in it and place in the call.
     """
 
@@ -80,7 +80,7 @@ class CallPieces(NamedTuple):
     sent: Sequence[HistoryItem]
     dropped: Sequence[Decision]
     turn: str
-    mentions: Sequence[SectionEntry]
+    entries: Sequence[SectionEntry]
     known: dict[tuple[str, int, int], Placement]
 
 
@@ -125,7 +125,7 @@ def place_pieces(pieces: CallPieces) -> tuple[Placement, ...]:
         *pieces.static(),
         *map(_left_out, pieces.dropped),
         *_place_messages(history, 0, pieces.known),
-        *_place_current(current, pieces.mentions),
+        *_place_current(current, pieces.entries),
         *_place_messages(progress, len(history), pieces.known),
     )
 
@@ -146,8 +146,8 @@ def _place_messages(
         yield placement
 
 
-def _place_current(current: HistoryItem | None, mentions: Sequence[SectionEntry]) -> Iterator[Placement]:
-    for place, each in enumerate(mentions):
+def _place_current(current: HistoryItem | None, entries: Sequence[SectionEntry]) -> Iterator[Placement]:
+    for place, each in enumerate(entries):
         yield Placement(
             zone="current",
             kind=each.kind,
@@ -158,7 +158,7 @@ def _place_current(current: HistoryItem | None, mentions: Sequence[SectionEntry]
             digest=each.digest,
             decision=_dropped(each.refusal, place, each.tokens) if each.refusal else _kept(ALWAYS_RULE, place),
         )
-    told = sum(each.tokens for each in mentions if not each.refusal)
+    told = sum(each.tokens for each in entries if not each.refusal)
     if current is not None:
         yield Placement(
             zone="current",
@@ -167,7 +167,7 @@ def _place_current(current: HistoryItem | None, mentions: Sequence[SectionEntry]
             title=current.message.role,
             source=Source(uri=f"step:{current.step}") if current.step else Source(uri="caller:"),
             tokens=max(current.tokens - current.margin - told, 0),
-            decision=_kept(ALWAYS_RULE, len(mentions)),
+            decision=_kept(ALWAYS_RULE, len(entries)),
         )
 
 

@@ -303,32 +303,32 @@ class PrefixStore:
         self._known: dict[str, Prefix] = {}
         self._views: dict[str, tuple[Section, ...]] = {}
         self._setups: dict[str, Settings] = {}
-        self._draft: tuple[StaticContext, str, int, PendingPrefix] | None = None
+        self._pending: tuple[StaticContext, str, int, PendingPrefix] | None = None
 
-    def current(self, before: Prefix | None, standing: StaticContext, reloads: int, now: int) -> PendingPrefix:
+    def current(self, before: Prefix | None, static: StaticContext, reloads: int, now: int) -> PendingPrefix:
         """The epoch that goes on, or a new one: the first, or because something counts at once.
 
         Args:
             before: The epoch so far.
-            standing: What stands around the session now.
+            static: What stands around the session now.
             reloads: How often the session was told to begin a new one.
             now: The time, in milliseconds since 1970.
         """
-        basis = {**standing.basis, "reloads": reloads}
-        if before is not None and before.basis == basis and before.tools == standing.tools:
+        basis = {**static.basis, "reloads": reloads}
+        if before is not None and before.basis == basis and before.tools == static.tools:
             return PendingPrefix(before)
-        return self.begin(before, standing, reloads, now)
+        return self.begin(before, static, reloads, now)
 
-    def begin(self, before: Prefix | None, standing: StaticContext, reloads: int, now: int) -> PendingPrefix:
+    def begin(self, before: Prefix | None, static: StaticContext, reloads: int, now: int) -> PendingPrefix:
         """A new epoch, with everything as it is now; arguments as above."""
-        basis = {**standing.basis, "reloads": reloads}
+        basis = {**static.basis, "reloads": reloads}
         name = before.digest if before else ""
-        known = self._draft  # others may begin one at the same time, for another session
-        if known is None or known[0] is not standing or known[1:3] != (name, reloads):
+        known = self._pending  # others may begin one at the same time, for another session
+        if known is None or known[0] is not static or known[1:3] != (name, reloads):
             version = before.version + 1 if before else FIRST_VERSION
-            context = build_system_context(standing.sections, version=version, now=now)
-            content = write_prefix(standing.system, standing.tools, basis, standing.view_digest, context)
-            self._draft = known = standing, name, reloads, PendingPrefix(read_prefix(content), (standing.view, content))
+            context = build_system_context(static.sections, version=version, now=now)
+            content = write_prefix(static.system, static.tools, basis, static.view_digest, context)
+            self._pending = known = static, name, reloads, PendingPrefix(read_prefix(content), (static.view, content))
         return known[3]
 
     def store(self, blobs: tuple[bytes, ...]) -> None:

@@ -43,7 +43,7 @@ class SessionRuntime:
         home: The user's own Nexus directory.
         host: The plugins; `dialects` are the shapes that they know, and those that are built in.
         ledger: Opens the ledger, or gives the one that is open.
-        surroundings: Finds out what stands around a conversation.
+        static_contexts: Finds out what stands around a conversation.
         summarize: The caller's own summarizer.
     """
 
@@ -54,19 +54,19 @@ class SessionRuntime:
         home: Path,
         host: Host,
         ledger: Callable[[], Ledger],
-        surroundings: StaticContextCache,
+        static_contexts: StaticContextCache,
         summarize: SummarizeFunction | None = None,
     ) -> None:
         self.cwd = cwd
         self.home = home
-        self.surroundings = surroundings
+        self.static_contexts = static_contexts
         self.summarize = summarize
-        self.epochs = PrefixStore(ledger)
+        self.prefixes = PrefixStore(ledger)
         self.host = host
         self.dialects = get_default_registry(host)
         self._open_ledger = ledger
         self._models: dict[str, tuple[Settings, Model, Finding | None]] = {}
-        self._scales: dict[str, TokenSizer] = {}
+        self._sizers: dict[str, TokenSizer] = {}
         self._asked: dict[str, tuple[Settings, TokenSizer]] = {}
         self._prefix_sizes: dict[str, PrefixSizer] = {}
         self._tails: dict[str, ThreadCache] = {}
@@ -80,15 +80,15 @@ class SessionRuntime:
         """Where conversations are kept."""
         return self._open_ledger()
 
-    def tail(self, label: str) -> ThreadCache:
+    def cache(self, label: str) -> ThreadCache:
         """What is known of a session's thread."""
         from nexus_core.thread.cache import ThreadCache
 
-        tail = self._tails.pop(label, None) or ThreadCache(self.ledger)
-        self._tails[label] = tail
+        cache = self._tails.pop(label, None) or ThreadCache(self.ledger)
+        self._tails[label] = cache
         for oldest in list(self._tails)[:-MAX_CACHED_THREADS]:
             self._tails.pop(oldest, None)
-        return tail
+        return cache
 
     def forget(self, labels: Iterable[str]) -> None:
         """Drop what is remembered of sessions that were deleted."""
@@ -99,14 +99,14 @@ class SessionRuntime:
         """What chooses among messages when not all fit."""
         return self.host.truncations().get(str(settings.get("truncation.strategy", "oldest_first")))
 
-    def scales(self, model: str, settings: Settings) -> TokenSizer:
+    def sizer(self, model: str, settings: Settings) -> TokenSizer:
         """Who weighs for a model; the same for all models with one counter, and for all sessions."""
         asked = self._asked.get(model)
         if asked is None or asked[0] is not settings:
             counter = open_counter(model, host=self.host, settings=settings)
-            known = self._scales.get(counter.name)
+            known = self._sizers.get(counter.name)
             if known is None or known.counter is not counter:
-                self._scales[counter.name] = known = TokenSizer(counter)
+                self._sizers[counter.name] = known = TokenSizer(counter)
             self._asked[model] = asked = settings, known
         return asked[1]
 

@@ -207,9 +207,9 @@ class StaticContextCache:
             is_same = len(known_loads) == len(loads) and all(map(_is_same, known_loads, loads))
             if is_same and known.request == request and known.is_current:
                 return known
-        standing = build_static_context(self._host, found, fields)
-        self._known = [(loads, standing), *self._known[: MAX_CACHED_CONTEXTS - 1]]
-        return standing
+        static = build_static_context(self._host, found, fields)
+        self._known = [(loads, static), *self._known[: MAX_CACHED_CONTEXTS - 1]]
+        return static
 
 
 def build_static_context(host: Host, found: Sequence[LoadedDirectory], fields: Mapping[str, Any]) -> StaticContext:

@@ -37,29 +37,29 @@ class ContextWindow:
     """A model's window.
 
     Args:
-        place: Who knows models and counters.
+        runtime: Shared by all sessions of the Nexus.
         settings: What the user and the project set.
         model: Whom to ask.
         state: Where the session stands: how providers have counted in it, and which windows they named.
-        tail: Its thread, which remembers what its steps weigh; None for a conversation that is not kept.
+        cache: Its thread, which remembers what its steps weigh; None for a conversation that is not kept.
     """
 
     def __init__(
-        self, place: SessionRuntime, settings: Settings, model: str, state: SessionState, tail: ThreadCache | None
+        self, runtime: SessionRuntime, settings: Settings, model: str, state: SessionState, cache: ThreadCache | None
     ) -> None:
-        self.model = place.model(model, settings)
-        shared = place.scales(model, settings)
-        self.scales = shared if tail is None else tail.scales(shared)
-        self.prefix_sizes = place.prefix_sizes(shared.counter)
-        self.truncation = place.truncation(settings)
+        self.model = runtime.model(model, settings)
+        shared = runtime.sizer(model, settings)
+        self.sizer = shared if cache is None else cache.sizer(shared)
+        self.prefix_sizes = runtime.prefix_sizes(shared.counter)
+        self.truncation = runtime.truncation(settings)
         calibration, limit = (
             get_calibration(state.ratios, model),
             get_learned_limit(state.windows, model, self.model.window),
         )
-        largest = place.dialects.request_limit(self.model)
+        largest = runtime.dialects.request_limit(self.model)
         size = get_learned_limit(state.request_bytes, model, largest)
         findings = (
-            place.unknown_model(model, settings),
+            runtime.unknown_model(model, settings),
             _smaller(model, limit, self.model.window),
             _refused(model, size, largest),
         )
@@ -80,7 +80,7 @@ class ContextWindow:
         self.options: JSON = options if isinstance(options, dict) else {}
         self.most = int(self.allowance.available / (calibration.high if calibration else 1))
 
-    def fitting(self, turn: str, tip: Step | None, epoch: Prefix | None = None) -> FitLimits:
+    def limits(self, turn: str, tip: Step | None, epoch: Prefix | None = None) -> FitLimits:
         """What there is room for beside an epoch."""
         fixed = 0 if epoch is None else sum(self.prefix_sizes.count_tokens(epoch).values())
         measured = 0 if epoch is None else sum(self.measure_fixed(epoch).values())
@@ -89,11 +89,11 @@ class ContextWindow:
             bytes=self.allowance.byte_limit - measured,
             limit=self.allowance.available,
             byte_limit=self.allowance.byte_limit,
-            hide=self.scales.hide,
+            replace_media=self.sizer.replace_media,
             truncation=self.truncation,
             turn=turn,
             compaction=tip.compaction if tip is not None else None,
-            known=self.scales.grouped,
+            known=self.sizer.grouped,
             pinned=get_pins(tip),
         )
 
@@ -103,15 +103,15 @@ class ContextWindow:
 
     def weigh_event(self, sent: HistoryItem) -> HistoryItem:
         """Return a message that was not sent before with its tokens, a margin among them, and its bytes."""
-        tokens = self.scales.weigh(sent.message)
-        return self._with_margin(sent._replace(tokens=tokens, size=self.scales.measure(sent.message)))
+        tokens = self.sizer.count_tokens(sent.message)
+        return self._with_margin(sent._replace(tokens=tokens, size=self.sizer.count_bytes(sent.message)))
 
     def with_margin(self, sent: Iterable[HistoryItem], turn: str) -> list[HistoryItem]:
         """Messages, what the open turn is about with a margin."""
         return [self._with_margin(each) if each.is_input and each.turn == turn else each for each in sent]
 
     def _with_margin(self, sent: HistoryItem) -> HistoryItem:
-        if self.scales.counter.exact:
+        if self.sizer.counter.exact:
             return sent
         margin = -(-sent.tokens // ESTIMATE_MARGIN_DIVISOR)
         return sent._replace(tokens=sent.tokens + margin, margin=margin)

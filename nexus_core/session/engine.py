@@ -124,7 +124,7 @@ class LastSentCall:
         tip = None if state.tip is None else state.tip.id
         if self._tip is None or self._tip == tip:
             return True
-        since = [] if tip is None else self._thread.tail.since(self._tip, tip)[1:]
+        since = [] if tip is None else self._thread.cache.since(self._tip, tip)[1:]
         return tip is not None and all(step.kind in MARKER_KINDS and "popped" not in step.data for step in since)
 
     def ensure_unmoved(self, state: SessionState) -> None:
@@ -162,7 +162,7 @@ class RecordDecision:
         if isinstance(given, AgentResult):
             result = read_agent_result(given)
             return lambda state: self._agent(state, result)
-        dialects = self._thread.place.dialects
+        dialects = self._thread.runtime.dialects
         brought = read_results(given, dialects)
         if brought is not None:
             return lambda state: build_result_step(state.turn, brought)
@@ -199,7 +199,7 @@ class RecordDecision:
 
     def _agent(self, state: SessionState, given: AgentResult) -> NewStep | RecordedBefore:
         newest = self._thread.newest(state) if given.id else ()
-        decided = build_agent_step(state.turn, given, self._thread.place.dialects, newest)
+        decided = build_agent_step(state.turn, given, self._thread.runtime.dialects, newest)
         if isinstance(decided, NewStep) and decided.kind == "turn":
             ensure_not_archived(state)
         return decided
@@ -282,17 +282,17 @@ class Engine:
 
     def ask(self, message: object, *, interrupt: bool, event: Mapping[str, Any]) -> Operation[AssembledContext]:
         """Open a turn and give what is to be sent."""
-        said = read_input(message, event, self._thread.place.dialects)
+        said = read_input(message, event, self._thread.runtime.dialects)
         interrupt = read_flag(interrupt, "interrupt")
 
         def decide(state: SessionState) -> NewStep:
             ensure_not_archived(state)
             if state.open_turn is None:
-                standing, now = self._thread.standing(state), self._thread.place.now()
+                static, now = self._thread.static_context(state), self._thread.runtime.now()
                 told = inherit_user_profile(said, state.kept)
                 # What nobody could send must not open a turn: a renderer may refuse some of it, such as a time zone.
-                render_input(standing.renderer, add_event(standing.request, told.message, told.event), (), now)
-                return build_input_step(told, self._thread.model(state, standing.settings), now)
+                render_input(static.renderer, add_event(static.request, told.message, told.event), (), now)
+                return build_input_step(told, self._thread.model(state, static.settings), now)
             if interrupt:
                 return build_interrupted_step(state.open_turn)
             raise build_open_turn_error(self.label, state.open_turn)
@@ -328,7 +328,7 @@ class Engine:
         """What `ask` would give, or `next` without a message; nothing is written."""
         if message is None and event:
             raise UsageError(f"{next(iter(event))} goes with a message", hint="preview(message, …), as for ask()")
-        said = None if message is None else read_input(message, event, self._thread.place.dialects)
+        said = None if message is None else read_input(message, event, self._thread.runtime.dialects)
         state = yield from blocking(self._thread.read)
         if said is None:
             _open(state)
@@ -341,7 +341,7 @@ class Engine:
 
     def cache(self, step: str | RecordedStep | Step) -> Operation[CacheReport]:
         """What became of the provider's cache in the call that a reply answers."""
-        return (yield from blocking(self._thread.cache, read_step_id(step)))
+        return (yield from blocking(self._thread.find_cache_report, read_step_id(step)))
 
     def reload(self) -> Operation[None]:
         """Have the next call begin with everything as it is then."""
@@ -375,7 +375,7 @@ class Engine:
         report = find_worker_report(state)
         if report is None:
             return None
-        parent = Engine(SessionThread(self._thread.place, report.parent, SessionOptions()))
+        parent = Engine(SessionThread(self._thread.runtime, report.parent, SessionOptions()))
         step = yield from append(parent._thread, lambda state: build_report_step(state.turn, report))
         assert step is not None  # noqa: S101 - there is something to record
         if isinstance(step, RecordedBefore):
@@ -458,7 +458,9 @@ class Engine:
         from nexus_core.compaction.coverage import list_covered_steps
 
         return (
-            yield from blocking(list_covered_steps, self._thread.place.ledger, read_step_id(compaction, "a compaction"))
+            yield from blocking(
+                list_covered_steps, self._thread.runtime.ledger, read_step_id(compaction, "a compaction")
+            )
         )
 
     def pin(self, step: str | RecordedStep | Step, *, remove: bool = False) -> Operation[bool]:
@@ -487,7 +489,7 @@ class Engine:
             raise name_largest_pieces(told, plan.call.placements()) from None
         self._last.remember(tip, context.token_budget)
         self._thread.left = self._thread.lost_prompt = ""  # its caller is told now
-        yield from announce_call(self._thread.place.host, context)
+        yield from announce_call(self._thread.runtime.host, context)
         return context
 
     # ---- telling --------------------------------------------------------------------------------------------
@@ -495,12 +497,12 @@ class Engine:
     def _told(self, step: Step) -> Operation[RecordedStep]:
         """A step that has just been added, as its caller sees it; whoever watches is told of it."""
         recorded = yield from blocking(self._recorded, step)
-        yield from announce_step(self._thread.place.host, step, self.label, recorded.usage, recorded.cache)
+        yield from announce_step(self._thread.runtime.host, step, self.label, recorded.usage, recorded.cache)
         return recorded
 
     def _recorded(self, step: Step, *, duplicate: bool = False) -> RecordedStep:
         recorded = self._thread.turn(step).recorded(step, duplicate=duplicate)
-        return replace(recorded, cache=self._thread.cache_of(step)) if step.kind == "reply" else recorded
+        return replace(recorded, cache=self._thread.get_cache_report(step)) if step.kind == "reply" else recorded
 
 
 def _open(state: SessionState) -> Turn:
@@ -531,17 +533,19 @@ def open_runtime(
     from nexus_core.request.runtime import SessionRuntime
     from nexus_core.request.static_cache import LayerCache, StaticContextCache
 
-    surroundings = StaticContextCache(host, LayerCache(load))
-    return SessionRuntime(cwd=cwd, home=home, host=host, ledger=ledger, surroundings=surroundings, summarize=summarize)
+    static_contexts = StaticContextCache(host, LayerCache(load))
+    return SessionRuntime(
+        cwd=cwd, home=home, host=host, ledger=ledger, static_contexts=static_contexts, summarize=summarize
+    )
 
 
 def open_engine(
-    place: SessionRuntime, label: str, *, any_directory: bool = False, **said: Unpack[SessionArguments]
+    runtime: SessionRuntime, label: str, *, any_directory: bool = False, **said: Unpack[SessionArguments]
 ) -> Engine:
     """The verbs of a session.
 
     Args:
-        place: Where sessions live.
+        runtime: Shared by all sessions of the Nexus.
         label: Its name.
         any_directory: Whether it may have been used in another directory before.
         said: What the caller says about it.
@@ -550,26 +554,26 @@ def open_engine(
         UsageError: Something is of another kind than it must be, or nobody offers the role.
         MessageError: One of the tools is none.
     """
-    told = read_session_options(place.dialects, **said)
+    told = read_session_options(runtime.dialects, **said)
     if told.role:
-        find_agent_role(place.host, told.role)
-    thread = SessionThread(place, read_label(label), told)
+        find_agent_role(runtime.host, told.role)
+    thread = SessionThread(runtime, read_label(label), told)
     thread.any_directory = read_flag(any_directory, "any_directory")
     return Engine(thread)
 
 
-def replay_step(place: SessionRuntime, step: str | RecordedStep | Step) -> Operation[AssembledContext]:
+def replay_step(runtime: SessionRuntime, step: str | RecordedStep | Step) -> Operation[AssembledContext]:
     """What was sent before a reply, of any session."""
-    return Engine(SessionThread(place, "", read_session_options(place.dialects))).replay(step)
+    return Engine(SessionThread(runtime, "", read_session_options(runtime.dialects))).replay(step)
 
 
 def assemble_request(
-    place: SessionRuntime, request: object, *, must_fit: bool, announce: bool
+    runtime: SessionRuntime, request: object, *, must_fit: bool, announce: bool
 ) -> Operation[AssembledContext]:
     """What a request is answered with.
 
     Args:
-        place: Where sessions live.
+        runtime: Shared by all sessions of the Nexus.
         request: The request.
         must_fit: Whether it is an error if it does not fit; whoever takes it as it is only looks.
         announce: Whether plugins are told of it, because it is meant to be sent.
@@ -579,18 +583,20 @@ def assemble_request(
     """
     if not isinstance(request, Request):
         raise UsageError("expected a Request", hint="nexus.assemble(nexus.request(message=…))")
-    if request.cwd != place.cwd:
-        raise UsageError(f"this Nexus is about {place.cwd}, not {request.cwd}", hint=f"Nexus({str(request.cwd)!r})")
-    thread = ThreadReader(place, request.session, get_request_options(request, place.dialects))
+    if request.cwd != runtime.cwd:
+        raise UsageError(f"this Nexus is about {runtime.cwd}, not {request.cwd}", hint=f"Nexus({str(request.cwd)!r})")
+    thread = ThreadReader(runtime, request.session, get_request_options(request, runtime.dialects))
     return _announced(
-        place,
-        assemble_existing(thread, read_request_input(request, place.dialects), must_fit=must_fit),
+        runtime,
+        assemble_existing(thread, read_request_input(request, runtime.dialects), must_fit=must_fit),
         announce and must_fit,
     )
 
 
-def _announced(place: SessionRuntime, work: Operation[AssembledContext], announce: bool) -> Operation[AssembledContext]:
+def _announced(
+    runtime: SessionRuntime, work: Operation[AssembledContext], announce: bool
+) -> Operation[AssembledContext]:
     context = yield from work
     if announce:
-        yield from announce_call(place.host, context)
+        yield from announce_call(runtime.host, context)
     return context

@@ -132,14 +132,14 @@ class _Look(NamedTuple):
 
 def _mentioned(step: Step, sentence: SentenceMatcher) -> tuple[str, str] | None:
     """The section in a message that some words stand in, by the last heading before them."""
-    mentions = {each.title: each for each in read_section_entries(step.data.get("told")) if not each.refusal}
+    entries = {each.title: each for each in read_section_entries(step.data.get("told")) if not each.refusal}
     for message in step.messages:
         offset = sentence.find(message.content)
         before = message.content[: offset or 0]
         titles = [line.removeprefix("## ") for line in before.split("\n") if line.startswith("## ")]
-        title = next((title for title in reversed(titles) if title in mentions), None)
+        title = next((title for title in reversed(titles) if title in entries), None)
         if title is not None:
-            return title, f"{mentions[title].source.uri}, told in step {step.id}"
+            return title, f"{entries[title].source.uri}, told in step {step.id}"
     return None
 
 

@@ -100,12 +100,12 @@ def restore_tool_offers(ledger: Ledger, name: str) -> tuple[Tool, ...]:
     return PrefixStore(lambda: ledger).read(epoch).tools
 
 
-def replay_call(place: SessionRuntime, tail: ThreadCache, tip: Step, settings: Settings, label: str) -> Call:
+def replay_call(runtime: SessionRuntime, cache: ThreadCache, tip: Step, settings: Settings, label: str) -> Call:
     """What was sent when a step was the newest.
 
     Args:
-        place: Where the session lives.
-        tail: Its thread.
+        runtime: Shared by all sessions of the Nexus.
+        cache: Its thread.
         tip: The step.
         settings: What counts, knows models and has options, where nothing of that was kept then.
         label: The session, where it was not kept in which one it was.
@@ -114,34 +114,34 @@ def replay_call(place: SessionRuntime, tail: ThreadCache, tip: Step, settings: S
         LedgerError: Something that was sent is not there any more.
         TurnError: Nothing was sent.
     """
-    turn = Turn(tail.turn(tip.id))
+    turn = Turn(cache.turn(tip.id))
     state = SessionState(None, tip, turn)
     if not state.epoch or not turn.is_sealed:
         raise _unsent(f"nothing was sent by Nexus in turn {tip.turn}")
-    epoch = place.epochs.read(state.epoch)
-    settings = place.epochs.setup(state.setup) if state.setup else settings
+    epoch = runtime.prefixes.read(state.epoch)
+    settings = runtime.prefixes.setup(state.setup) if state.setup else settings
     model = str(turn.sealed("model") or "")
-    window = ContextWindow(place, settings, model, state, tail)
-    sent = window.with_margin(_sent(tail, state, window), tip.turn)
+    window = ContextWindow(runtime, settings, model, state, cache)
+    sent = window.with_margin(_sent(cache, state, window), tip.turn)
     permissions, before = epoch.basis.get("permissions"), turn.steps[0].parent
     made_of = Ingredients(
-        request=_request(place, state, epoch, model, str(turn.sealed("session") or label)),
+        request=_request(runtime, state, epoch, model, str(turn.sealed("session") or label)),
         epoch=epoch,
         renderer=find_epoch_renderer(
-            place.host,
+            runtime.host,
             str(epoch.basis.get("renderer") or LABELLED_RENDERER.name),
             str(epoch.basis.get("renderer_plugin") or ""),
         ),
         sent=sent,
         turn=tip.turn,
-        parent_turn=get_parent_turn(tail, before),
+        parent_turn=get_parent_turn(cache, before),
         permissions=tuple(map(str, permissions)) if isinstance(permissions, list) else (),
-        mentions=read_section_entries(turn.sealed("told")),
-        dropped=tuple(list_dropped_steps(tail, state.cut, tip, window.scales.name)),
-        hidden=tuple(list_masked_steps(tail, sent)),
-        static=partial(_static, place, window, epoch),
+        entries=read_section_entries(turn.sealed("told")),
+        dropped=tuple(list_dropped_steps(cache, state.cut, tip, window.sizer.name)),
+        hidden=tuple(list_masked_steps(cache, sent)),
+        static=partial(_static, runtime, window, epoch),
     )
-    return make_call(place, settings, window, made_of)._replace(must_fit=False)
+    return make_call(runtime, settings, window, made_of)._replace(must_fit=False)
 
 
 def _unsent(what: str) -> TurnError:
@@ -153,13 +153,13 @@ def _unsent(what: str) -> TurnError:
     )
 
 
-def _sent(tail: ThreadCache, state: SessionState, window: ContextWindow) -> list[HistoryItem]:
+def _sent(cache: ThreadCache, state: SessionState, window: ContextWindow) -> list[HistoryItem]:
     tip, cut = state.tip, state.cut
     assert tip is not None  # noqa: S101 - something was sent
     if cut is None or cut.compaction != tip.compaction:
-        return read_thread(tail, tip, window.scales, ReadLimits())
-    fitting = window.fitting(tip.turn, tip)
-    kept = apply_truncation(read_truncated_thread(tail, tip, window.scales, cut, tip.turn), cut, fitting)
+        return read_thread(cache, tip, window.sizer, ReadLimits())
+    limits = window.limits(tip.turn, tip)
+    kept = apply_truncation(read_truncated_thread(cache, tip, window.sizer, cut, tip.turn), cut, limits)
     if kept is None:
         raise LedgerError(
             f"step {tip.id} leaves out what is not there", hint="`nexus ledger verify` says what is wrong"
@@ -167,12 +167,12 @@ def _sent(tail: ThreadCache, state: SessionState, window: ContextWindow) -> list
     return kept
 
 
-def _request(place: SessionRuntime, state: SessionState, epoch: Prefix, model: str, label: str) -> Request:
+def _request(runtime: SessionRuntime, state: SessionState, epoch: Prefix, model: str, label: str) -> Request:
     basis, turn = epoch.basis, state.turn
     skills = basis.get("skills")
     request = Request(
-        cwd=place.cwd,
-        home=place.home,
+        cwd=runtime.cwd,
+        home=runtime.home,
         mode=get_mode(basis, OLD_MODE),
         role=str(basis.get("role") or "unified"),
         task=str(basis.get("task") or ""),
@@ -185,6 +185,6 @@ def _request(place: SessionRuntime, state: SessionState, epoch: Prefix, model: s
     return add_event(request, turn.said if turn else None, event if isinstance(event, dict) else {})
 
 
-def _static(place: SessionRuntime, window: ContextWindow, epoch: Prefix) -> tuple[Placement, ...]:
+def _static(runtime: SessionRuntime, window: ContextWindow, epoch: Prefix) -> tuple[Placement, ...]:
     offered = tuple(ToolOffer(tool, CALLER_SOURCE) for tool in epoch.tools)
-    return window.prefix_sizes.place(epoch.digest, place.epochs.view(epoch.view), offered)
+    return window.prefix_sizes.place(epoch.digest, runtime.prefixes.view(epoch.view), offered)

@@ -54,7 +54,7 @@ class ThreadReader:
     """What can be known of a session without adding to it.
 
     Args:
-        place: Where it lives.
+        runtime: Shared by all sessions of the Nexus.
         label: Its name; "" for a conversation that is not kept.
         options: What the caller says about it.
 
@@ -64,9 +64,9 @@ class ThreadReader:
         lost_prompt: The address of a system prompt that is gone from the ledger; "" once the caller knows.
     """
 
-    def __init__(self, place: SessionRuntime, label: str, options: SessionOptions) -> None:
+    def __init__(self, runtime: SessionRuntime, label: str, options: SessionOptions) -> None:
         self.label = label
-        self.place = place
+        self.runtime = runtime
         self.options = options
         self.any_directory = False
         self.left = ""
@@ -82,7 +82,7 @@ class ThreadReader:
             self._seen = SessionState(record, None, None)
             return self._seen
 
-        turn = Turn(self.tail.turn(record.tip))
+        turn = Turn(self.cache.turn(record.tip))
         self._seen = SessionState(record, turn.steps[-1], turn)
         return self._seen
 
@@ -100,7 +100,7 @@ class ThreadReader:
         """The names of all sessions."""
         return [record.label for record in self._ledger.sessions(status=None)]
 
-    def standing(self, state: SessionState) -> StaticContext:
+    def static_context(self, state: SessionState) -> StaticContext:
         """What stands around it now.
 
         Raises:
@@ -115,17 +115,17 @@ class ThreadReader:
 
     def plan(self, state: SessionState, said: UserInput | None = None) -> CallPlan:
         """What goes into a call of the open turn, or of one that is only tried out with something said."""
-        standing, findings = self._stand(state)
+        static, findings = self._stand(state)
         said = None if said is None else inherit_user_profile(said, state.kept)
-        tail = self.tail if state.tip is not None else None
-        model = self.model(state, standing.settings)
-        start = said is not None and self._starts(state, standing.settings)
-        planner = CallPlanner(self.place, tail, state, standing, model, start=start)
-        if tail is not None and state.tip is not None:
-            options = read_compaction_options(standing.settings)
-            planner.find_trigger = partial(find_trigger, options, tail, state.tip)
+        cache = self.cache if state.tip is not None else None
+        model = self.model(state, static.settings)
+        start = said is not None and self._starts(state, static.settings)
+        planner = CallPlanner(self.runtime, cache, state, static, model, start=start)
+        if cache is not None and state.tip is not None:
+            options = read_compaction_options(static.settings)
+            planner.find_trigger = partial(find_trigger, options, cache, state.tip)
         plan = planner.plan(said)
-        if state.epoch and self.place.epochs.find(state.epoch, state.view) is None:
+        if state.epoch and self.runtime.prefixes.find(state.epoch, state.view) is None:
             self.lost_prompt = state.epoch
         if self.lost_prompt:  # the call is planned again once the step with the new prompt is stored
             findings = (*findings, _prompt_gone(self.lost_prompt))
@@ -133,7 +133,7 @@ class ThreadReader:
             findings = (*findings, _nobody_named())
         if moved := self.find_move(state.record):
             findings = (*findings, moved)
-        if tail is not None and (changed := tail.changed()):
+        if cache is not None and (changed := cache.changed()):
             findings = (*findings, _changed(changed))
         return plan._replace(call=plan.call._replace(findings=(*findings, *plan.call.findings)))
 
@@ -143,22 +143,22 @@ class ThreadReader:
             return None
         record = record or self._ledger.session(self.label)
         left = self.left or (self.left_by(record) if record else "")
-        return _moved(self.label, left, self.place.cwd) if left else None
+        return _moved(self.label, left, self.runtime.cwd) if left else None
 
     def left_by(self, record: SessionRecord) -> str:
         """The directory in which something was last asked in it, if what is said here takes it elsewhere; else ""."""
-        kept, here = record.data.get("cwd"), str(self.place.cwd)
+        kept, here = record.data.get("cwd"), str(self.runtime.cwd)
         is_bound = record.tip is None or "inherits" in record.data  # nothing comes along, or it stays where it was sent
         return kept if isinstance(kept, str) and kept != here and not is_bound else ""
 
     @property
     def _ledger(self) -> Ledger:
-        return self.place.ledger
+        return self.runtime.ledger
 
     @property
-    def tail(self) -> ThreadCache:
+    def cache(self) -> ThreadCache:
         """What is known of its thread."""
-        return self.place.tail(self.label)
+        return self.runtime.cache(self.label)
 
     def _starts(self, state: SessionState, settings: Settings) -> bool:
         """True if the next question begins the session: it then says first when it started. A fork has begun before."""
@@ -171,7 +171,7 @@ class ThreadReader:
             found = self._look(state)
         except (FileError, ConfigError) as error:
             return self._stand_still(state, error), (_unread(error),)
-        return self.place.surroundings.stand(found, self._fields(state, found[-1][1].settings)), ()
+        return self.runtime.static_contexts.stand(found, self._fields(state, found[-1][1].settings)), ()
 
     def _stand_still(self, state: SessionState, error: NexusError) -> StaticContext:
         """What stood around it when files could last be read; a conversation goes on, whatever became of them.
@@ -179,24 +179,24 @@ class ThreadReader:
         Raises:
             error: Nothing was sent yet, or everything shall be read again, or something else is wanted now than then.
         """
-        epochs, surroundings = self.place.epochs, self.place.surroundings
-        epoch = epochs.find(state.epoch, state.view)
+        prefixes, static_contexts = self.runtime.prefixes, self.runtime.static_contexts
+        epoch = prefixes.find(state.epoch, state.view)
         if epoch is None or epoch.basis.get("reloads", 0) != state.reloads:
             raise error
-        found = surroundings.last_look(self._places(state), self._mode(state))
+        found = static_contexts.last_look(self._places(state), self._mode(state))
         if found is not None:
             self._settings = found[-1][1].settings
-            return surroundings.stand(found, self._fields(state, self._settings))
-        self._settings = epochs.setup(state.setup) if state.setup else Settings()
-        request = Request(cwd=self._places(state)[-1], home=self.place.home, mode=self._mode(state))
+            return static_contexts.stand(found, self._fields(state, self._settings))
+        self._settings = prefixes.setup(state.setup) if state.setup else Settings()
+        request = Request(cwd=self._places(state)[-1], home=self.runtime.home, mode=self._mode(state))
         request = replace(request, **self._fields(state, self._settings)).standing
         from nexus_core.request.static_context import StoredStaticContext, prefix_matches
 
         if not prefix_matches(epoch, request):
             raise error
         request = replace(request, renderer=str(epoch.basis.get("renderer")))
-        told = epochs.view(state.view or epoch.view)
-        return StoredStaticContext(request, self._settings, epoch, told, self.place.host)
+        told = prefixes.view(state.view or epoch.view)
+        return StoredStaticContext(request, self._settings, epoch, told, self.runtime.host)
 
     def _fields(self, state: SessionState, settings: Settings) -> dict[str, Any]:
         """The circumstances that the caller decides."""
@@ -206,7 +206,7 @@ class ThreadReader:
         return fields | {"tools": self._given_tools(state, settings), "session": self.label}
 
     def _look(self, state: SessionState) -> list[LoadedDirectory]:
-        found = self.place.surroundings.look(self._places(state), self._mode(state))
+        found = self.runtime.static_contexts.look(self._places(state), self._mode(state))
         self._settings = found[-1][1].settings
         return found
 
@@ -215,16 +215,16 @@ class ThreadReader:
 
     def _places(self, state: SessionState) -> list[Path]:
         inherited = state.kept.get("inherits")
-        return [Path(each) for each in inherited] if isinstance(inherited, list) else [self.place.cwd]
+        return [Path(each) for each in inherited] if isinstance(inherited, list) else [self.runtime.cwd]
 
     def _given_tools(self, state: SessionState, settings: Settings) -> tuple[Tool, ...]:
         """What the caller offers, else what was offered before."""
         if self.options.tools is None:
-            epoch = self.place.epochs.find(state.epoch, state.view)
+            epoch = self.runtime.prefixes.find(state.epoch, state.view)
             return (epoch.given or ()) if epoch else ()
-        api = self.place.model(self.model(state, settings), settings).api
+        api = self.runtime.model(self.model(state, settings), settings).api
         if api not in self._known_tools:
-            self._known_tools[api] = read_tools(self.options.tools, api, self.place.dialects)
+            self._known_tools[api] = read_tools(self.options.tools, api, self.runtime.dialects)
         return self._known_tools[api]
 
 
@@ -282,11 +282,11 @@ class SessionThread(ThreadReader):
 
     def turn(self, step: Step) -> Turn:
         """The turn of a step, up to that step."""
-        return Turn(self.tail.turn(step.id))
+        return Turn(self.cache.turn(step.id))
 
     def newest(self, state: SessionState) -> Sequence[Step]:
         """The newest steps, some dozens of them."""
-        return () if state.tip is None else self.tail.newest(state.tip.id, lambda _: True)
+        return () if state.tip is None else self.cache.newest(state.tip.id, lambda _: True)
 
     def messages(self, tip: Step, *, as_said: bool = False) -> tuple[Message, ...]:
         """What was said: the latest summary and what it keeps, or all.
@@ -295,12 +295,12 @@ class SessionThread(ThreadReader):
             tip: The newest step.
             as_said: Whether what was asked is given in its own words, and not as it was sent.
         """
-        sent = read_thread(self.tail, tip, NullSizer(), ReadLimits())
+        sent = read_thread(self.cache, tip, NullSizer(), ReadLimits())
         return tuple((as_said and each.said) or each.message for each in sent)
 
     def spent(self, tip: Step) -> Usage:
         """What it has cost, from its first turn on."""
-        return sum_usage(self.tail, tip)
+        return sum_usage(self.cache, tip)
 
     # ---- what was sent --------------------------------------------------------------------------------------
 
@@ -308,30 +308,32 @@ class SessionThread(ThreadReader):
         """What was sent before a reply."""
         tip = find_sent_step(self._ledger, name)
         settings = self._settings_known(SessionState(None, None, None))
-        return replay_call(self.place, ThreadCache(self._ledger), tip, settings, self.label)
+        return replay_call(self.runtime, ThreadCache(self._ledger), tip, settings, self.label)
 
     def sent_at(self, tip: Step) -> TokenBudget | None:
         """What was taken by what was sent when a step was the newest, as we count; None where nobody can know."""
         try:
             settings = self._settings_known(SessionState(None, None, None))
-            return assemble(replay_call(self.place, self.tail, tip, settings, self.label)).token_budget
+            return assemble(replay_call(self.runtime, self.cache, tip, settings, self.label)).token_budget
         except NexusError:  # a reply must be kept, whatever became of what was sent
             return None
 
-    def cache_of(self, step: Step) -> CacheReport:
+    def get_cache_report(self, step: Step) -> CacheReport:
         """What became of the provider's cache in the call that a reply answers."""
         try:
-            return get_cache_report(self.place, self.tail, step, self._settings_known(SessionState(None, None, None)))
+            return get_cache_report(
+                self.runtime, self.cache, step, self._settings_known(SessionState(None, None, None))
+            )
         except NexusError:
             return CacheReport()
 
-    def cache(self, name: str) -> CacheReport:
+    def find_cache_report(self, name: str) -> CacheReport:
         """The same by the name of the step.
 
         Raises:
             UsageError: There is no such step.
         """
-        return self.cache_of(find_reply_step(self._ledger, name))
+        return self.get_cache_report(find_reply_step(self._ledger, name))
 
     # ---- adding ---------------------------------------------------------------------------------------------
 
@@ -346,19 +348,19 @@ class SessionThread(ThreadReader):
             record = self._create(said)
         new: list[NewStep] = []
         if step.kind == "input" and self._starts(state, self._settings_known(state)):
-            new.append(self._following(None, build_session_start_step(self.place.now()), state))
+            new.append(self._following(None, build_session_start_step(self.runtime.now()), state))
         new.append(self._following(new[-1] if new else state.tip, step, state))
         after = None if state.tip is None else state.tip.id
         ledger, label = self._ledger, record.label
         added = ledger.append_many(label, new, after=after) if new[1:] else [ledger.append(label, new[0], after=after)]
         for each in added:
-            self.tail.add(each)
+            self.cache.add(each)
         self._seen = SessionState(record, added[-1], None)
         return added[-1]
 
     def seal(self, seal: PendingRender, state: SessionState) -> Step:
         """Write down how something is sent."""
-        self.place.epochs.store(seal.blobs)
+        self.runtime.prefixes.store(seal.blobs)
         return self.append(seal.step, state)
 
     def _create(self, said: dict[str, Any]) -> SessionRecord:
@@ -369,7 +371,7 @@ class SessionThread(ThreadReader):
             if "cwd" in news:
                 self.left = self.left_by(record)
             return self._ledger.update(self.label, data={**record.data, **news}) if news else record
-        data = {"model": "", "cwd": str(self.place.cwd), **said}
+        data = {"model": "", "cwd": str(self.runtime.cwd), **said}
         try:
             return self._ledger.create(self.label, data=data)
         except SessionExistsError:  # somebody else was faster
@@ -389,7 +391,7 @@ class SessionThread(ThreadReader):
         if at is not None:
             head = find_turn_end(self._ledger, record or SessionRecord(label=self.label), at).id
         self._ledger.create(label, head=head, origin=self.label, data=_without_parent(data))
-        return SessionThread(self.place, label, self.options)
+        return SessionThread(self.runtime, label, self.options)
 
     def spawn(self, orders: SpawnArguments) -> SessionThread:
         """A worker with a task, made if it is not there."""
@@ -400,10 +402,10 @@ class SessionThread(ThreadReader):
         made = {name: value for name, value in kept.items() if name in INHERITED_OPTIONS}
         if (mode := get_subagent_mode(get_mode(kept))) != DEFAULT_MODE:
             made["mode"] = mode
-        options = read_worker_options(orders, self._given_tools(state, settings), self.place.dialects)
+        options = read_worker_options(orders, self._given_tools(state, settings), self.runtime.dialects)
         made["model"] = options.model or self.model(state, settings)
-        record = create_worker(self.place, self.label, state, orders, made)
-        return SessionThread(self.place, record.label, options)
+        record = create_worker(self.runtime, self.label, state, orders, made)
+        return SessionThread(self.runtime, record.label, options)
 
     # ---- what it goes by ------------------------------------------------------------------------------------
 
@@ -414,14 +416,14 @@ class SessionThread(ThreadReader):
                 self._look(state)
             except NexusError:
                 with suppress(MissingBlobError):
-                    return self.place.epochs.setup(state.setup) if state.setup else Settings()
+                    return self.runtime.prefixes.setup(state.setup) if state.setup else Settings()
         return self._settings or Settings()
 
     def _remembered(self, step: NewStep) -> dict[str, Any]:
         """Return what the session remembers with a step: the caller's options, where it works, a profile."""
         said = self.options.said
         if step.kind in FILE_DEPENDENT_KINDS:
-            said["cwd"] = str(self.place.cwd)
+            said["cwd"] = str(self.runtime.cwd)
         event = step.data.get("event") if step.kind == "input" else None
         if isinstance(event, dict) and PROFILE_FIELD in event:
             said[PROFILE_FIELD] = event[PROFILE_FIELD]
@@ -447,20 +449,20 @@ class SessionThread(ThreadReader):
     def _weighed(self, step: NewStep, state: SessionState) -> NewStep:
         """A step with what its messages take; long results are cut once and for all."""
         settings = self._settings_known(state)
-        scales = self.place.scales(self.model(state, settings), settings)
+        sizer = self.runtime.sizer(self.model(state, settings), settings)
         limit = get_number(settings, "truncation.tool_result_tokens", MAX_RESULT_TOKENS)
         data: dict[str, Any] = dict(step.data)
-        clamps = find_clamps(step.messages, limit, scales.counter.count)
+        clamps = find_clamps(step.messages, limit, sizer.counter.count)
         if clamps:
             data["clamp"] = [list(clamp) for clamp in clamps]
         # What was said counts in its seal, as it is sent.
         counted = (
             () if step.kind == "input" and not step.closes else apply_clamps(step.messages, clamps, PLACEHOLDER_STEP_ID)
         )
-        sizes = [scales.weigh(message) for message in counted]
+        sizes = [sizer.count_tokens(message) for message in counted]
         if len(sizes) > 1:
             data["sizes"] = sizes
-        return replace(step, tokens=sum(sizes), counter=scales.counter.name, data=data)
+        return replace(step, tokens=sum(sizes), counter=sizer.counter.name, data=data)
 
 
 def _without_parent(data: Any) -> dict[str, Any]:  # noqa: ANN401 - what a record holds

@@ -70,12 +70,12 @@ class WorkerReport(NamedTuple):
 
 
 def create_worker(
-    place: SessionRuntime, label: str, state: SessionState, orders: SpawnArguments, made: dict[str, Any]
+    runtime: SessionRuntime, label: str, state: SessionState, orders: SpawnArguments, made: dict[str, Any]
 ) -> SessionRecord:
     """The session of a worker, made if it is not there.
 
     Args:
-        place: Where sessions live.
+        runtime: Shared by all sessions of the Nexus.
         label: The session that makes it.
         state: Where that stands.
         orders: What the worker is to do.
@@ -87,13 +87,13 @@ def create_worker(
         TurnError: Nobody waits for the result of that call.
         SessionExistsError: Another session has that name.
     """
-    find_agent_role(place.host, WORKER_ROLE)
+    find_agent_role(runtime.host, WORKER_ROLE)
     task = read_text(orders.task, "a task", hint=_EXAMPLE)
     if not task.strip():
         raise UsageError("a worker needs a task", hint=_EXAMPLE)
     key = _key_of(orders.call, state)
     inherited = state.kept.get("inherits")
-    places = list(inherited) if isinstance(inherited, list) else [str(place.cwd)]
+    places = list(inherited) if isinstance(inherited, list) else [str(runtime.cwd)]
     if orders.cwd is not None:
         cwd = str(resolve_directory(Path(places[-1]) / read_path(orders.cwd, "cwd")))
         places += [] if cwd == places[-1] else [cwd]
@@ -111,7 +111,7 @@ def create_worker(
     if orders.system_prompt:
         data["system_prompt"] = read_text(orders.system_prompt, "system_prompt")
     name = None if orders.label is None or orders.label == "" else read_label(orders.label)
-    return _create(place, name or _label(label, new_id() if key is None else f"{key.step}.{key.place}"), data)
+    return _create(runtime, name or _label(label, new_id() if key is None else f"{key.step}.{key.place}"), data)
 
 
 def read_worker_options(orders: SpawnArguments, tools: Sequence[object], dialects: DialectRegistry) -> SessionOptions:
@@ -166,12 +166,12 @@ def _key_of(call: object, state: SessionState) -> CallKey | None:
     return call.key
 
 
-def _create(place: SessionRuntime, label: str, data: JSON) -> SessionRecord:
+def _create(runtime: SessionRuntime, label: str, data: JSON) -> SessionRecord:
     """A session, or the one there is, if it was made for the same call."""
     try:
-        return place.ledger.create(label, data=data)
+        return runtime.ledger.create(label, data=data)
     except SessionExistsError:
-        there = place.ledger.session(label)
+        there = runtime.ledger.session(label)
         if there is not None and data["call"] is not None and _made_for(there.data) == _made_for(data):
             return there
         raise

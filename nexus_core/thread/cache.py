@@ -41,7 +41,7 @@ class ThreadCache:
         self._single: dict[str, Step] = {}
         self._unchecked: list[Step] = []
         self._changed: dict[str, None] = {}
-        self._scales: dict[str, TokenSizer] = {}
+        self._sizers: dict[str, TokenSizer] = {}
         self._used: int | None = None  # the lowest position asked for since the last trim
         self._since_trim = 0
         self._lock = Lock()
@@ -52,17 +52,17 @@ class ThreadCache:
             if self._steps and step.parent == self._steps[-1].id:
                 self._keep([step], is_own=True)
 
-    def scales(self, shared: TokenSizer) -> TokenSizer:
+    def sizer(self, shared: TokenSizer) -> TokenSizer:
         """Return scales with the same counter that remember the steps of this thread, as long as it does.
 
         Args:
             shared: Those of all sessions with that counter.
         """
-        known = self._scales.get(shared.name)
+        known = self._sizers.get(shared.name)
         if known is None or known.counter is not shared.counter:
-            if len(self._scales) >= MAX_SIZERS:
-                self._scales.clear()
-            self._scales[shared.name] = known = TokenSizer(shared.counter)
+            if len(self._sizers) >= MAX_SIZERS:
+                self._sizers.clear()
+            self._sizers[shared.name] = known = TokenSizer(shared.counter)
         return known
 
     def step(self, name: str) -> Step:
@@ -183,8 +183,8 @@ class ThreadCache:
                 del self._positions[step.id]
             del self._steps[:count]
         self._used, self._since_trim = None, 0
-        for scales in self._scales.values():
-            scales.forget_all_but(self._positions)
+        for sizer in self._sizers.values():
+            sizer.forget_all_but(self._positions)
 
     def _at(self, name: str) -> Step:
         return self._steps[self._positions[name] - self._steps[0].position]

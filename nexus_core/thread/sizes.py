@@ -123,13 +123,13 @@ class MessageSizer(Protocol):
     def remember(self, step: str, sent: tuple[HistoryItem, ...]) -> None:
         """Remember the messages of a step."""
 
-    def weigh(self, message: Message) -> int:
+    def count_tokens(self, message: Message) -> int:
         """What a message takes."""
 
-    def weigh_step(self, step: Step) -> list[int]:
+    def count_step_tokens(self, step: Step) -> list[int]:
         """What each message of a step takes, as it is sent."""
 
-    def measure(self, message: Message) -> int:
+    def count_bytes(self, message: Message) -> int:
         """How many bytes a message has in a request."""
 
 
@@ -142,15 +142,15 @@ class NullSizer:
     def remember(self, step: str, sent: tuple[HistoryItem, ...]) -> None:
         """Nothing is remembered."""
 
-    def weigh(self, message: Message) -> int:  # noqa: ARG002 - whatever it is
+    def count_tokens(self, message: Message) -> int:  # noqa: ARG002 - whatever it is
         """Nothing."""
         return 0
 
-    def weigh_step(self, step: Step) -> list[int]:
+    def count_step_tokens(self, step: Step) -> list[int]:
         """Nothing."""
         return [0] * len(step.messages)
 
-    def measure(self, message: Message) -> int:  # noqa: ARG002 - as above
+    def count_bytes(self, message: Message) -> int:  # noqa: ARG002 - as above
         """Nothing."""
         return 0
 
@@ -185,20 +185,20 @@ class TokenSizer:
                 if (key if isinstance(key, str) else key[0]) not in steps:
                     known.pop(key, None)
 
-    def weigh(self, message: Message) -> int:
+    def count_tokens(self, message: Message) -> int:
         """What a message takes."""
         return self.counter.count_messages([message])
 
-    def measure(self, message: Message) -> int:
+    def count_bytes(self, message: Message) -> int:
         """How many bytes a message has in a request."""
         return count_message_bytes(message)
 
-    def hide(self, sent: HistoryItem) -> HistoryItem:
+    def replace_media(self, sent: HistoryItem) -> HistoryItem:
         """A message with its pictures and documents in words; the same where it has none."""
         key = sent.step, sent.place
         known = self._hidden.get(key)
         if known is None:
-            self._hidden[key] = known = replace_item_media(sent, self.weigh)
+            self._hidden[key] = known = replace_item_media(sent, self.count_tokens)
         # What was said before it was put into words is not known wherever it is read.
         return known._replace(said=replace_original_media(sent)) if known.hidden > sent.hidden else sent
 
@@ -206,7 +206,7 @@ class TokenSizer:
         """Remember the messages of a step."""
         self.projected[step] = sent
 
-    def weigh_step(self, step: Step) -> list[int]:
+    def count_step_tokens(self, step: Step) -> list[int]:
         """What each message of a step takes, as it is sent."""
         # What was said counts in its seal, as it is sent.
         if step.counter == self.counter.name and step.kind != "input" and "clamp" not in step.data:
@@ -217,5 +217,5 @@ class TokenSizer:
                 return [step.tokens]
         known = self._known.get(step.id)
         if known is None:
-            self._known[step.id] = known = [self.weigh(message) for message in get_sent_messages(step)]
+            self._known[step.id] = known = [self.count_tokens(message) for message in get_sent_messages(step)]
         return known

@@ -31,7 +31,7 @@ def add_turn(tip: Step | NewStep | None, step: NewStep) -> dict[str, object]:
     return {"turns": before + ((tip is None or tip.closes) and counts_as_turn(step))}
 
 
-def count_turns(tail: ThreadCache, tip: Step) -> int:
+def count_turns(cache: ThreadCache, tip: Step) -> int:
     """The number that is written down, and the turns since; where there is none, as many as all steps say."""
     if isinstance(written := tip.data.get("turns"), int):
         return written  # whatever lies around it need not be read
@@ -40,7 +40,7 @@ def count_turns(tail: ThreadCache, tip: Step) -> int:
         return any("turns" in step.data for step in steps)
 
     found = 0
-    for step in reversed(tail.newest(tip.id, is_numbered)):
+    for step in reversed(cache.newest(tip.id, is_numbered)):
         if isinstance(number := step.data.get("turns"), int):
             return found + number
         found += opens_turn(step)
@@ -56,14 +56,14 @@ def add_tokens(tip: Step | NewStep | None, step: NewStep) -> dict[str, object]:
     return {TOKENS_FIELD: before + step.tokens} if isinstance(before, int) else {}
 
 
-def count_tokens(tail: ThreadCache, tip: Step) -> int:
+def count_tokens(cache: ThreadCache, tip: Step) -> int:
     """The sum that is written down, and what was added since; where there is none, what all steps say."""
 
     def is_summed(steps: Sequence[Step]) -> bool:
         return any(TOKENS_FIELD in step.data for step in steps)
 
     found = 0
-    for step in reversed(tail.newest(tip.id, is_summed)):
+    for step in reversed(cache.newest(tip.id, is_summed)):
         if isinstance(number := step.data.get(TOKENS_FIELD), int):
             return found + number
         found += step.tokens
@@ -88,9 +88,9 @@ def is_session_start_step(step: Step) -> bool:
     return step.closes and step.parent is None and any(map(is_session_start, step.messages))
 
 
-def get_parent_turn(tail: ThreadCache, parent: str | None) -> str | None:
+def get_parent_turn(cache: ThreadCache, parent: str | None) -> str | None:
     """Return the turn of a step's parent; None for the first turn, also behind the start of the session."""
-    before = None if parent is None else tail.step(parent)
+    before = None if parent is None else cache.step(parent)
     return None if before is None or is_session_start_step(before) else before.turn
 
 
@@ -129,14 +129,14 @@ def add_spent(tip: Step | NewStep | None, step: NewStep) -> dict[str, object]:
     return {"spent": usage_to_json(add_usages([before, now]) if now else before)}
 
 
-def sum_usage(tail: ThreadCache, tip: Step) -> Usage:
+def sum_usage(cache: ThreadCache, tip: Step) -> Usage:
     """The sum that is written down, and what was spent since; where there is none, what all steps say."""
 
     def is_summed(steps: Sequence[Step]) -> bool:
         return any("spent" in step.data for step in steps)
 
     found: list[Usage] = []
-    for step in reversed(tail.newest(tip.id, is_summed)):
+    for step in reversed(cache.newest(tip.id, is_summed)):
         if (spent := read_usage(step.data.get("spent"))) is not None:
             found.append(spent)
             break
