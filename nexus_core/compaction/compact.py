@@ -99,13 +99,13 @@ def compact(thread: CompactionThread, focus: str, *, dry_run: bool) -> Operation
 
 def compact_automatically(thread: CompactionThread, state: SessionState, plan: CallPlan) -> Operation[AutoCompaction]:
     """Make a session shorter by itself, because the next call asks for it."""
-    if plan.due is None or state.tip is None:
+    if plan.trigger is None or state.tip is None:
         return AutoCompaction()
     try:
         stop = yield from blocking(find_cooldown_reason, thread.cache, state.tip, plan)
         if stop:
             return AutoCompaction(finding=Finding("compaction-stopped", f"earlier turns are not summarised: {stop}"))
-        done = yield from compact_now(thread, state, plan, CompactionReason(plan.due))
+        done = yield from compact_now(thread, state, plan, CompactionReason(plan.trigger))
     except BudgetError as error:
         return AutoCompaction(floor=error)
     except (SummaryError, PluginError) as error:
@@ -178,9 +178,9 @@ def _write(
     runtime, chosen, static = thread.runtime, made.chosen, thread.static_context(now)
     before = runtime.prefixes.find(now.epoch)
     pending = runtime.prefixes.begin(before, static, now.reloads, runtime.now())
-    fixed = sum(plan.window.prefix_sizes.count_tokens(pending.epoch).values())
+    fixed = sum(plan.window.prefix_sizer.count_tokens(pending.epoch).values())
     data = made.data(fixed + chosen.selection.kept_tokens + made.tokens)
-    data |= {"model": plan.call.request.model, "limit": plan.window.allowance.available}
+    data |= {"model": plan.request.model, "limit": plan.window.allowance.available}
     data |= {"epoch": pending.epoch.digest, "view": pending.epoch.view, "cut": None}
     if data["first_kept"] is None:
         data["first_kept"] = _first_after(thread, first, now)

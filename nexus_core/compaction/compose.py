@@ -17,7 +17,7 @@ from nexus_core.compaction.quotes import (
 )
 from nexus_core.compaction.summarize import SummaryTask, ask_summarizers, find_summarizers
 from nexus_core.history.select import replace_oldest_item_media
-from nexus_core.request.build import assemble
+from nexus_core.request.build import build_request
 from nexus_core.runner import blocking
 from nexus_core.text.safety import fence_text, neutralize
 from nexus_core.thread.sizes import PLACEHOLDER_STEP_ID
@@ -334,18 +334,18 @@ def _prepare(runtime: SessionRuntime, plan: CallPlan, chosen: CompactionTask) ->
         context=_next_call(plan, chosen) if options.form == "cached" and not outgrown else None,
         timeout=options.timeout,
         redact=options.redact_secrets,
-        model=plan.call.request.model,
+        model=plan.request.model,
     )
     count = plan.window.sizer.counter.count
     if outgrown:  # nothing could be sent without another
         names = (*names, EXTRACTIVE)
-    chain = find_summarizers(runtime.host, plan.static.loaded, names, given=runtime.summarize, count=count)
+    chain = find_summarizers(runtime.host, plan.loaded, names, given=runtime.summarize, count=count)
     return _Asked(task, chain, shares)
 
 
 def _next_call(plan: CallPlan, chosen: CompactionTask) -> AssembledContext:
     """The call that would be made next if nothing were summarised, for whoever goes on from it."""
-    planned = {each.key: each for each in plan.call.sent}
+    planned = {each.key: each for each in plan.items}
     sent = [planned.get(each.key, each) for each in chosen.outlined.sent]
-    sent = replace_oldest_item_media(sent, plan.window.limits(plan.call.turn, None, plan.call.epoch))
-    return assemble(plan.call._replace(sent=sent, decisions=(), must_fit=False))
+    sent = replace_oldest_item_media(sent, plan.window.limits(plan.turn, None, plan.prefix))
+    return build_request(plan._replace(items=sent, decisions=(), must_fit=False))

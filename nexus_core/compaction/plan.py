@@ -450,13 +450,13 @@ def plan_compaction(
     """
     if state.tip is None:
         return None
-    options, sizer = read_compaction_options(plan.static.settings), plan.window.sizer
+    options, sizer = read_compaction_options(plan.window.settings), plan.window.sizer
     most = plan.window.most if occasion.most is None else occasion.most
-    outlined = outline_session(thread.cache, state, sizer, plan.event)
+    outlined = outline_session(thread.cache, state, sizer, plan.input)
     budget = CompactionBudget(
         available=most,
         target=compute_target_tokens(options, occasion.trigger, most),
-        fixed=plan.call.fixed,
+        fixed=plan.prefix_tokens,
         summary=compute_summary_limit(options, most),
         keep_turns=options.keep_turns,
     )

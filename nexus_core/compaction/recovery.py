@@ -75,7 +75,7 @@ def recover(
 
 def _why_not(thread: CompactionThread, state: SessionState, plan: CallPlan) -> str:
     """Why a refused call is not made shorter."""
-    options = read_compaction_options(plan.static.settings)
+    options = read_compaction_options(plan.window.settings)
     if not options.enabled:
         return "compaction.enabled is false"
     assert state.tip is not None  # noqa: S101 - asked before
@@ -88,7 +88,7 @@ def _why_not(thread: CompactionThread, state: SessionState, plan: CallPlan) -> s
 
 def _has_older_media(plan: CallPlan) -> bool:
     """Whether there are pictures or documents that may be told in words: not those of the open turn's question."""
-    sent, turn = plan.call.sent, plan.call.turn
+    sent, turn = plan.items, plan.turn
     return any(
         plan.window.sizer.replace_media(each) is not each for each in sent if not (each.is_input and each.turn == turn)
     )
@@ -98,7 +98,7 @@ def _occasion(
     state: SessionState, plan: CallPlan, overflow: Overflow, taken: TokenBudget | None, dialects: DialectRegistry
 ) -> CompactionReason:
     """How short it must become, as far as the provider says."""
-    window, model, sent = plan.window, plan.call.request.model, None if taken is None else taken.total
+    window, model, sent = plan.window, plan.request.model, None if taken is None else taken.total
     most = _available(window.allowance, overflow)
     learnt: dict[str, object] = {}
     if overflow.asked is not None and sent:

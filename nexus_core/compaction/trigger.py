@@ -140,7 +140,7 @@ def find_cooldown_reason(cache: ThreadCache, tip: Step, plan: CallPlan) -> str:
         [Savings(*each) for each in read_savings(latest)],
         since_reply=len(since),
         turns_since=count_turns_since_compaction(cache, tip),
-        keep_turns=read_compaction_options(plan.static.settings).keep_turns,
+        keep_turns=read_compaction_options(plan.window.settings).keep_turns,
     )
 
 

@@ -13,7 +13,7 @@ from nexus_core.types.digest import blake2b
 from nexus_core.types.prompt import Placement, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from nexus_core.history.items import HistoryItem
     from nexus_core.request.tools import ToolOffer
@@ -64,26 +64,6 @@ def build_section_entry(section: Section, tokens: int, refusal: str = "") -> Sec
     return SectionEntry(section.id, section.title, section.kind, source, tokens, section.digest, refusal)
 
 
-class CallPieces(NamedTuple):
-    """Everything that a call is put together from.
-
-    Attributes:
-        static: The placements of the static zone, which are the same for a whole epoch.
-        sent: The messages that are sent, in their order.
-        dropped: What of the history is left out.
-        turn: The open turn.
-        entries: The sections of the current zone.
-        known: The placements of messages so far, by step, place in it and place in the call.
-    """
-
-    static: Callable[[], tuple[Placement, ...]]
-    sent: Sequence[HistoryItem]
-    dropped: Sequence[Decision]
-    turn: str
-    entries: Sequence[SectionEntry]
-    known: dict[tuple[str, int, int], Placement]
-
-
 def place_static(
     sections: Iterable[Section], offered: Iterable[ToolOffer], counter: CachingCounter
 ) -> tuple[Placement, ...]:
@@ -118,15 +98,32 @@ def place_static(
     return tuple(placed)
 
 
-def place_pieces(pieces: CallPieces) -> tuple[Placement, ...]:
-    """Every piece of a call in its order, and what was left out where it would have stood."""
-    history, current, progress = split_history(pieces.sent, pieces.turn)
+def place_pieces(
+    prefix: tuple[Placement, ...],
+    items: Sequence[HistoryItem],
+    turn: str,
+    *,
+    dropped: Iterable[Decision],
+    entries: Sequence[SectionEntry],
+    known: dict[tuple[str, int, int], Placement],
+) -> tuple[Placement, ...]:
+    """Return the placements of a call in its order; dropped pieces where they would have been.
+
+    Args:
+        prefix: The placements of system prompt and tools.
+        items: The messages that are sent.
+        turn: The open turn.
+        dropped: The parts of the history that were left out.
+        entries: The sections of the input.
+        known: Placements of earlier calls, by step, index in the step and index in the call.
+    """
+    history, current, progress = split_history(items, turn)
     return (
-        *pieces.static(),
-        *map(_left_out, pieces.dropped),
-        *_place_messages(history, 0, pieces.known),
-        *_place_current(current, pieces.entries),
-        *_place_messages(progress, len(history), pieces.known),
+        *prefix,
+        *map(_left_out, dropped),
+        *_place_messages(history, 0, known),
+        *_place_current(current, entries),
+        *_place_messages(progress, len(history), known),
     )
 
 

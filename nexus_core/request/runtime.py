@@ -110,7 +110,7 @@ class SessionRuntime:
             self._asked[model] = asked = settings, known
         return asked[1]
 
-    def prefix_sizes(self, counter: CachingCounter) -> PrefixSizer:
+    def get_prefix_sizer(self, counter: CachingCounter) -> PrefixSizer:
         """Return the sizes of system prompts and tools by a counter, shared by all sessions."""
         known = self._prefix_sizes.get(counter.name)
         if known is None or known.counter is not counter:

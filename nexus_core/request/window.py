@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from nexus_core.dialects.requests import count_option_bytes
@@ -13,6 +14,7 @@ from nexus_core.history.budget import (
 )
 from nexus_core.history.select import FitLimits
 from nexus_core.request.runtime import get_number
+from nexus_core.request.writer import LazyWriter
 from nexus_core.thread.state import get_calibration, get_learned_limit, get_pins
 from nexus_core.types.budget import TokenBudget
 
@@ -47,10 +49,11 @@ class ContextWindow:
     def __init__(
         self, runtime: SessionRuntime, settings: Settings, model: str, state: SessionState, cache: ThreadCache | None
     ) -> None:
+        self.settings = settings
         self.model = runtime.model(model, settings)
         shared = runtime.sizer(model, settings)
         self.sizer = shared if cache is None else cache.sizer(shared)
-        self.prefix_sizes = runtime.prefix_sizes(shared.counter)
+        self.prefix_sizer = runtime.get_prefix_sizer(shared.counter)
         self.truncation = runtime.truncation(settings)
         calibration, limit = (
             get_calibration(state.ratios, model),
@@ -78,12 +81,14 @@ class ContextWindow:
         )
         options = settings.get("provider.options")
         self.options: JSON = options if isinstance(options, dict) else {}
+        self.provider = str(settings.get("provider.provider") or self.model.api)
+        self.writer = LazyWriter(self.model, partial(runtime.model, settings=settings), settings, runtime.dialects)
         self.most = int(self.allowance.available / (calibration.high if calibration else 1))
 
     def limits(self, turn: str, tip: Step | None, epoch: Prefix | None = None) -> FitLimits:
         """What there is room for beside an epoch."""
-        fixed = 0 if epoch is None else sum(self.prefix_sizes.count_tokens(epoch).values())
-        measured = 0 if epoch is None else sum(self.measure_fixed(epoch).values())
+        fixed = 0 if epoch is None else sum(self.prefix_sizer.count_tokens(epoch).values())
+        measured = 0 if epoch is None else sum(self.count_fixed_bytes(epoch).values())
         return FitLimits(
             room=self.most - fixed,
             bytes=self.allowance.byte_limit - measured,
@@ -97,9 +102,9 @@ class ContextWindow:
             pinned=get_pins(tip),
         )
 
-    def measure_fixed(self, epoch: Prefix) -> dict[str, int]:
+    def count_fixed_bytes(self, epoch: Prefix) -> dict[str, int]:
         """How many bytes a request has besides messages."""
-        return self.prefix_sizes.count_bytes(epoch) | {"options": count_option_bytes(self.options)}
+        return self.prefix_sizer.count_bytes(epoch) | {"options": count_option_bytes(self.options)}
 
     def weigh_event(self, sent: HistoryItem) -> HistoryItem:
         """Return a message that was not sent before with its tokens, a margin among them, and its bytes."""

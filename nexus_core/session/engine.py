@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nexus_core.errors import BudgetError, ConflictError, PendingToolCallsError, TurnError, UnknownNameError, UsageError
 from nexus_core.rendering import find_agent_role
-from nexus_core.request.build import assemble, name_largest_pieces
+from nexus_core.request.build import build_request, name_largest_pieces
 from nexus_core.request.input import add_event, inherit_user_profile, read_input
 from nexus_core.request.renderer import render_input
 from nexus_core.runner import blocking
@@ -229,19 +229,19 @@ def preview_call(
         if state.open_turn is not None:
             raise build_open_turn_error(thread.label, state.open_turn)
     plan = yield from blocking(thread.plan, state, said)
-    findings = plan.call.findings
+    findings = plan.findings
     if said is None and state.turn is not None:
         from nexus_core.request.build import find_unsendable
 
-        findings = (*findings, *find_unsendable(state.turn, plan.call.sent))
-    if plan.due is not None:
+        findings = (*findings, *find_unsendable(state.turn, plan.items))
+    if plan.trigger is not None:
         from nexus_core.compaction.trigger import build_due_finding
 
-        findings = (*findings, build_due_finding(plan.due))
+        findings = (*findings, build_due_finding(plan.trigger))
     try:
-        return (yield from blocking(assemble, plan.call._replace(must_fit=must_fit, findings=findings)))
+        return (yield from blocking(build_request, plan._replace(must_fit=must_fit, findings=findings)))
     except BudgetError as error:
-        raise name_largest_pieces(error, plan.call.placements()) from None
+        raise name_largest_pieces(error, plan) from None
 
 
 def build_open_turn_error(label: str, turn: Turn) -> TurnError:
@@ -313,15 +313,15 @@ class Engine:
             if turn.pending:
                 raise PendingToolCallsError(map(str, turn.pending))
             plan = yield from blocking(self._thread.plan, state)
-            is_too_long = plan.due is not None and (plan.overflows or self._unrelieved != plan.call.turn)
+            is_too_long = plan.trigger is not None and (plan.overflows or self._unrelieved != plan.turn)
             if is_too_long and all(relief.has_moved for relief in reliefs):
                 reliefs.append((yield from self._relieve(state, plan)))
                 if reliefs[-1].has_moved:
                     continue
-            if plan.seal is None:
+            if plan.pending is None:
                 return (yield from self._send(plan, turn.steps[-1].id, reliefs))
             with suppress(ConflictError):  # somebody else may have sealed the turn meanwhile; then theirs counts
-                yield from blocking(self._thread.seal, plan.seal, state)
+                yield from blocking(self._thread.seal, plan.pending, state)
         raise build_contention_error(self.label)
 
     def preview(self, message: object, event: Mapping[str, Any]) -> Operation[AssembledContext]:
@@ -337,7 +337,7 @@ class Engine:
     def replay(self, step: str | RecordedStep | Step) -> Operation[AssembledContext]:
         """What was sent before a reply."""
         call = yield from blocking(self._thread.replay, read_step_id(step))
-        return (yield from blocking(assemble, call))
+        return (yield from blocking(build_request, call))
 
     def cache(self, step: str | RecordedStep | Step) -> Operation[CacheReport]:
         """What became of the provider's cache in the call that a reply answers."""
@@ -477,16 +477,16 @@ class Engine:
 
         relief = yield from compact_automatically(self._thread, state, plan)
         if relief.has_failed:
-            self._unrelieved = plan.call.turn
+            self._unrelieved = plan.turn
         return relief
 
     def _send(self, plan: CallPlan, tip: str, reliefs: Sequence[AutoCompaction]) -> Operation[AssembledContext]:
         findings = tuple(relief.finding for relief in reliefs if relief.finding is not None)
         try:
-            context = yield from blocking(assemble, plan.call._replace(findings=(*plan.call.findings, *findings)))
+            context = yield from blocking(build_request, plan._replace(findings=(*plan.findings, *findings)))
         except BudgetError as error:
             told = next((relief.floor for relief in reliefs if relief.floor is not None), error)
-            raise name_largest_pieces(told, plan.call.placements()) from None
+            raise name_largest_pieces(told, plan) from None
         self._last.remember(tip, context.token_budget)
         self._thread.left = self._thread.lost_prompt = ""  # its caller is told now
         yield from announce_call(self._thread.runtime.host, context)

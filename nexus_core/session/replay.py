@@ -9,7 +9,7 @@ from nexus_core.errors import LedgerError, TurnError, UsageError
 from nexus_core.history.select import apply_truncation
 from nexus_core.ledger.threads import deleted_step_error
 from nexus_core.rendering import LABELLED_RENDERER, find_epoch_renderer
-from nexus_core.request.build import Ingredients, make_call
+from nexus_core.request.build import CallPlan
 from nexus_core.request.input import add_event
 from nexus_core.request.placements import read_section_entries
 from nexus_core.request.prefix import OLD_MODE, PrefixStore
@@ -32,7 +32,6 @@ from nexus_core.types.request import Request
 
 if TYPE_CHECKING:
     from nexus_core.history.items import HistoryItem
-    from nexus_core.request.build import Call
     from nexus_core.request.prefix import Prefix
     from nexus_core.request.runtime import SessionRuntime
     from nexus_core.thread.cache import ThreadCache
@@ -100,7 +99,7 @@ def restore_tool_offers(ledger: Ledger, name: str) -> tuple[Tool, ...]:
     return PrefixStore(lambda: ledger).read(epoch).tools
 
 
-def replay_call(runtime: SessionRuntime, cache: ThreadCache, tip: Step, settings: Settings, label: str) -> Call:
+def replay_call(runtime: SessionRuntime, cache: ThreadCache, tip: Step, settings: Settings, label: str) -> CallPlan:
     """What was sent when a step was the newest.
 
     Args:
@@ -124,24 +123,27 @@ def replay_call(runtime: SessionRuntime, cache: ThreadCache, tip: Step, settings
     window = ContextWindow(runtime, settings, model, state, cache)
     sent = window.with_margin(_sent(cache, state, window), tip.turn)
     permissions, before = epoch.basis.get("permissions"), turn.steps[0].parent
-    made_of = Ingredients(
+    return CallPlan(
         request=_request(runtime, state, epoch, model, str(turn.sealed("session") or label)),
-        epoch=epoch,
+        prefix=epoch,
         renderer=find_epoch_renderer(
             runtime.host,
             str(epoch.basis.get("renderer") or LABELLED_RENDERER.name),
             str(epoch.basis.get("renderer_plugin") or ""),
         ),
-        sent=sent,
+        items=sent,
         turn=tip.turn,
-        parent_turn=get_parent_turn(cache, before),
+        window=window,
         permissions=tuple(map(str, permissions)) if isinstance(permissions, list) else (),
         entries=read_section_entries(turn.sealed("told")),
-        dropped=tuple(list_dropped_steps(cache, state.cut, tip, window.sizer.name)),
-        hidden=tuple(list_masked_steps(cache, sent)),
-        static=partial(_static, runtime, window, epoch),
+        decisions=(
+            *list_dropped_steps(cache, state.cut, tip, window.sizer.name),
+            *list_masked_steps(cache, sent),
+        ),
+        place_prefix=partial(_static, runtime, window, epoch),
+        parent_turn=get_parent_turn(cache, before),
+        must_fit=False,
     )
-    return make_call(runtime, settings, window, made_of)._replace(must_fit=False)
 
 
 def _unsent(what: str) -> TurnError:
@@ -187,4 +189,4 @@ def _request(runtime: SessionRuntime, state: SessionState, epoch: Prefix, model:
 
 def _static(runtime: SessionRuntime, window: ContextWindow, epoch: Prefix) -> tuple[Placement, ...]:
     offered = tuple(ToolOffer(tool, CALLER_SOURCE) for tool in epoch.tools)
-    return window.prefix_sizes.place(epoch.digest, runtime.prefixes.view(epoch.view), offered)
+    return window.prefix_sizer.place(epoch.digest, runtime.prefixes.view(epoch.view), offered)

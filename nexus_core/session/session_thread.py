@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from nexus_core.compaction.options import read_compaction_options
 from nexus_core.compaction.trigger import find_trigger
 from nexus_core.errors import ConfigError, FileError, NexusError, SessionExistsError
-from nexus_core.request.build import CallPlanner, assemble
+from nexus_core.request.build import build_request, plan_call
 from nexus_core.request.cache_report import get_cache_report
 from nexus_core.request.input import PROFILE_FIELD, inherit_user_profile
 from nexus_core.request.prefix import MissingBlobError
@@ -36,7 +36,7 @@ from nexus_core.types.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nexus_core.request.build import Call, CallPlan, PendingRender
+    from nexus_core.request.build import CallPlan, PendingRender
     from nexus_core.request.input import UserInput
     from nexus_core.request.runtime import SessionRuntime
     from nexus_core.request.static_cache import LoadedDirectory
@@ -120,11 +120,12 @@ class ThreadReader:
         cache = self.cache if state.tip is not None else None
         model = self.model(state, static.settings)
         start = said is not None and self._starts(state, static.settings)
-        planner = CallPlanner(self.runtime, cache, state, static, model, start=start)
+        due = None
         if cache is not None and state.tip is not None:
-            options = read_compaction_options(static.settings)
-            planner.find_trigger = partial(find_trigger, options, cache, state.tip)
-        plan = planner.plan(said)
+            due = partial(find_trigger, read_compaction_options(static.settings), cache, state.tip)
+        plan = plan_call(
+            self.runtime, cache, state, static, model, user_input=said, starts_session=start, find_trigger=due
+        )
         if state.epoch and self.runtime.prefixes.find(state.epoch, state.view) is None:
             self.lost_prompt = state.epoch
         if self.lost_prompt:  # the call is planned again once the step with the new prompt is stored
@@ -135,7 +136,7 @@ class ThreadReader:
             findings = (*findings, moved)
         if cache is not None and (changed := cache.changed()):
             findings = (*findings, _changed(changed))
-        return plan._replace(call=plan.call._replace(findings=(*findings, *plan.call.findings)))
+        return plan._replace(findings=(*findings, *plan.findings))
 
     def find_move(self, record: SessionRecord | None = None) -> Finding | None:
         """Return what to know about a session that was last used in another directory; None if that is expected."""
@@ -304,7 +305,7 @@ class SessionThread(ThreadReader):
 
     # ---- what was sent --------------------------------------------------------------------------------------
 
-    def replay(self, name: str) -> Call:
+    def replay(self, name: str) -> CallPlan:
         """What was sent before a reply."""
         tip = find_sent_step(self._ledger, name)
         settings = self._settings_known(SessionState(None, None, None))
@@ -314,7 +315,7 @@ class SessionThread(ThreadReader):
         """What was taken by what was sent when a step was the newest, as we count; None where nobody can know."""
         try:
             settings = self._settings_known(SessionState(None, None, None))
-            return assemble(replay_call(self.runtime, self.cache, tip, settings, self.label)).token_budget
+            return build_request(replay_call(self.runtime, self.cache, tip, settings, self.label)).token_budget
         except NexusError:  # a reply must be kept, whatever became of what was sent
             return None
 
