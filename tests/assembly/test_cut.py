@@ -50,7 +50,7 @@ def fitting(
         bytes=bytes_,
         limit=room,
         byte_limit=bytes_,
-        hide=lambda sent: replace_item_media(sent, lambda _: 1),
+        replace_media=lambda sent: replace_item_media(sent, lambda _: 1),
         truncation=truncation,
         turn=turn,
         compaction=None,
