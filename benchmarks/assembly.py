@@ -25,7 +25,7 @@ from benchmarks.measuring.script import Script  # noqa: E402 - as above
 from benchmarks.measuring.threads import build_thread  # noqa: E402 - as above
 from benchmarks.measuring.timing import medians  # noqa: E402 - as above
 from nexus_core import Nexus  # noqa: E402 - as above
-from nexus_core.assembly.freshness import SETTLED_AFTER, watched_paths  # noqa: E402 - as above
+from nexus_core.request.static_cache import MIN_FILE_AGE_NS, list_watched_paths  # noqa: E402 - as above
 from nexus_core.types.ledger import NewStep  # noqa: E402 - as above
 from nexus_core.types.messages import Message  # noqa: E402 - as above
 from nexus_plugins.ledger import _statements as sql  # noqa: E402 - as above
@@ -99,7 +99,7 @@ def prepare(
     tip = build_thread(ledger, turns, TURN)
     nexus = Nexus(work, home=scratch / "home", installed=False, defaults=False, ledger=ledger)
     request = nexus.request(session="long", message="And now?", model=MODEL)
-    time.sleep(SETTLED_AFTER / 1e9 * 2)
+    time.sleep(MIN_FILE_AGE_NS / 1e9 * 2)
 
     def assemble() -> object:
         context = nexus.assemble(request)
@@ -107,7 +107,7 @@ def prepare(
 
     context = nexus.assemble(request)
     kept = len(context.history) // 2
-    files = sorted(watched_paths(nexus.request(), nexus.load()))
+    files = sorted(list_watched_paths(nexus.request(), nexus.load()))
     bare = sqlite3.connect(path)
     statement = sql.STEP.partition(" where")[0] + " where branch = ? and position > ? order by position desc"
     branch = ledger.thread(tip, limit=1)[0].branch

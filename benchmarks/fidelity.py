@@ -30,21 +30,20 @@ from benchmarks.measuring.reports import Report  # noqa: E402 - as above
 from benchmarks.measuring.rows import Goal, Row  # noqa: E402 - as above
 from benchmarks.measuring.script import Script  # noqa: E402 - as above
 from nexus_core import Nexus  # noqa: E402 - as above
-from nexus_core.compaction.chain import SummaryTask, ask_summarizers  # noqa: E402 - as above
-from nexus_core.compaction.composing import (  # noqa: E402 - as above
+from nexus_core.compaction.compose import (  # noqa: E402 - as above
     Evidence,
     compose_summary,
+    compute_summary_limit,
+    divide_summary_limit,
+    occurs_in,
     read_evidence,
-    share_out,
-    summary_room,
 )
 from nexus_core.compaction.extractive import extractive_summarizer  # noqa: E402 - as above
-from nexus_core.compaction.fidelity import stands_in  # noqa: E402 - as above
 from nexus_core.compaction.options import CompactionOptions  # noqa: E402 - as above
-from nexus_core.compaction.outline import outline_thread  # noqa: E402 - as above
-from nexus_core.compaction.planning import select_steps  # noqa: E402 - as above
+from nexus_core.compaction.plan import outline_thread, select_steps  # noqa: E402 - as above
 from nexus_core.compaction.prompts import write_transcript  # noqa: E402 - as above
-from nexus_core.session.drivers import run  # noqa: E402 - as above
+from nexus_core.compaction.summarize import SummaryTask, ask_summarizers  # noqa: E402 - as above
+from nexus_core.runner import run  # noqa: E402 - as above
 from nexus_core.tokens.counters import open_counter  # noqa: E402 - as above
 from nexus_core.types.compaction import CompactionBudget, Summarizer, ThreadMessage  # noqa: E402 - as above
 from nexus_core.types.messages import Message  # noqa: E402 - as above
@@ -152,9 +151,9 @@ def follow(way: Way, stretches: Sequence[list[ThreadMessage]], facts: Sequence[F
         left = way.add(stretch)
         if number in STAGES:
             so_far = [fact.text for fact in facts if fact.stretch < number]
-            read = {fact for fact in so_far if stands_in(fact, left.text)}
+            read = {fact for fact in so_far if occurs_in(fact, left.text)}
             # A step counts only if it has the fact indeed.
-            named = {fact for fact in so_far if stands_in(fact, said.get(left.named.get(fact, ""), ""))}
+            named = {fact for fact in so_far if occurs_in(fact, said.get(left.named.get(fact, ""), ""))}
             rows.append([len(read) / len(so_far), len(read | named) / len(so_far), left.summary])
     return rows
 
@@ -211,13 +210,15 @@ class NexusWay(Way):
 
     def add(self, stretch: list[ThreadMessage]) -> Left:
         """Select, summarise, compose."""
-        options, room = self._options, summary_room(self._options, WINDOW)
+        options, room = self._options, compute_summary_limit(self._options, WINDOW)
         thread = outline_thread((*self._kept, *stretch))
         budget = CompactionBudget(available=WINDOW, target=0, summary=room, keep_turns=options.keep_turns)
         selection = select_steps(self._host, thread, budget, COUNTER)
         if selection is None:
             raise RuntimeError("there is nothing to summarise")
-        shares = share_out(selection.room, facts=options.evidence_tokens, words=options.user_tokens, prose=400)
+        shares = divide_summary_limit(
+            selection.room, facts=options.evidence_tokens, words=options.user_tokens, prose=400
+        )
         said = [each.message for each in selection.covered_messages]
         task = SummaryTask(said, shares.prose, previous=self._prose, redact=options.redact_secrets)
         summary = run(ask_summarizers(task, self._chain, COUNTER.count))

@@ -23,7 +23,7 @@ from benchmarks.measuring.reports import Report  # noqa: E402 - as above
 from benchmarks.measuring.rows import Comparison, Goal, Row, compare  # noqa: E402 - as above
 from benchmarks.measuring.script import Script  # noqa: E402 - as above
 from benchmarks.measuring.timing import medians  # noqa: E402 - as above
-from nexus_core.assembly.writing import CallWriter  # noqa: E402 - as above
+from nexus_core.request.write import CallWriter  # noqa: E402 - as above
 from nexus_core.tokens.models import find_model  # noqa: E402 - as above
 from nexus_core.types.assembled import AssembledContext  # noqa: E402 - as above
 from nexus_core.types.budget import TokenBudget  # noqa: E402 - as above

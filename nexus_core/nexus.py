@@ -27,19 +27,18 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Unpack
 
-    from nexus_core.assembly.static_context import StaticContext
     from nexus_core.dialects.registry import DialectRegistry
     from nexus_core.history.fit import FitOptions, FitResult
     from nexus_core.layers.context import LoadedContext
     from nexus_core.ledger.deletion import DeletionReport
-    from nexus_core.session.asking.requesting import RequestFields
+    from nexus_core.request.runtime import SessionRuntime
+    from nexus_core.request.static_context import StaticContext
+    from nexus_core.runner import Operation
     from nexus_core.session.async_session import AsyncSession
-    from nexus_core.session.drivers import Work
-    from nexus_core.session.options import Saying
-    from nexus_core.session.pipeline import Pipeline
-    from nexus_core.session.place import SessionRuntime
+    from nexus_core.session.engine import Engine
+    from nexus_core.session.options import RequestFields, SessionArguments
     from nexus_core.session.session import Session
-    from nexus_core.session.steps.recorded import RecordedStep
+    from nexus_core.thread.turns import RecordedStep
     from nexus_core.types.assembled import AssembledContext
     from nexus_core.types.compaction import SummarizeFunction
     from nexus_core.types.layers import LoadedLayers
@@ -112,7 +111,7 @@ class Nexus:
         _ensure_usable(ledger, summarize)
         self._given_ledger = ledger
         self._ledger: Ledger | None = None
-        self._place: SessionRuntime | None = None
+        self._runtime: SessionRuntime | None = None
         self._summarize = summarize
         self._opening = allocate_lock()
 
@@ -157,9 +156,9 @@ class Nexus:
         request = self._layers.request(self.cwd, mode)
         if not fields:
             return request
-        from nexus_core.session.asking.requesting import with_fields
+        from nexus_core.session.options import fill_request
 
-        return with_fields(request, self.dialects, **fields)
+        return fill_request(request, self.dialects, **fields)
 
     def load(self, request: Request | None = None) -> LoadedLayers:
         """Load the layers of a request from disk: their settings and texts.
@@ -183,7 +182,7 @@ class Nexus:
             return self._layers.context_as(profile, self.cwd)
         return self._layers.context(self.request(mode=mode))
 
-    def system_prompt(self, **given: Unpack[Saying]) -> str:
+    def system_prompt(self, **given: Unpack[SessionArguments]) -> str:
         """Return the system prompt that a new session here sends, byte for byte; `nexus show` prints it.
 
         Args:
@@ -196,13 +195,13 @@ class Nexus:
         """
         return self.static_context(**given).system
 
-    def sections(self, **given: Unpack[Saying]) -> tuple[Section, ...]:
+    def sections(self, **given: Unpack[SessionArguments]) -> tuple[Section, ...]:
         """Return the sections of the system prompt in their order, each with its source. Arguments as above."""
         return self.static_context(**given).sections
 
-    def static_context(self, **given: Unpack[Saying]) -> StaticContext:
+    def static_context(self, **given: Unpack[SessionArguments]) -> StaticContext:
         """Return the static zone, loaded once: `system`, `sections`, `tools` and `loaded`. Arguments as above."""
-        from nexus_core.assembly.surroundings import build_static_context
+        from nexus_core.request.static_cache import build_static_context
 
         fields: dict[str, Any] = {"permissions": (), "tools": ()}
         if given:
@@ -286,7 +285,7 @@ class Nexus:
         """
         from nexus_core.session.session import Session
 
-        said: Saying = {
+        said: SessionArguments = {
             "model": model,
             "tools": tools,
             "role": role,
@@ -297,7 +296,7 @@ class Nexus:
             "skills": skills,
             "mode": mode,
         }
-        return Session(self._pipeline(name, any_directory=any_directory, **said))
+        return Session(self._open_engine(name, any_directory=any_directory, **said))
 
     @renamed_argument("label", "name")
     def delete_session(self, name: str, *, reason: str = "", workers: bool = False) -> DeletionReport:
@@ -318,16 +317,18 @@ class Nexus:
         if not isinstance(ledger, DeletableLedger):
             raise undeletable_ledger_error(ledger.url)
         report = ledger.delete(name, reason=reason, workers=workers)
-        if self._place is not None:
-            self._place.forget(report.labels)
+        if self._runtime is not None:
+            self._runtime.forget(report.labels)
         return report
 
     @renamed_argument("label", "name")
-    def async_session(self, name: str, *, any_directory: bool = False, **said: Unpack[Saying]) -> AsyncSession:
+    def async_session(
+        self, name: str, *, any_directory: bool = False, **said: Unpack[SessionArguments]
+    ) -> AsyncSession:
         """Open the session called `name` for an asynchronous program. Arguments as for `session`."""
         from nexus_core.session.async_session import AsyncSession
 
-        return AsyncSession(self._pipeline(name, any_directory=any_directory, **said))
+        return AsyncSession(self._open_engine(name, any_directory=any_directory, **said))
 
     def assemble(self, request: Request, *, must_fit: bool = True, announce: bool = True) -> AssembledContext:
         """Assemble one call for a request, without storing anything or calling a model.
@@ -346,7 +347,7 @@ class Nexus:
             TurnError: The request has a message while a turn of the session is open.
             BudgetError: What must be sent exceeds the budget.
         """
-        from nexus_core.session.drivers import run
+        from nexus_core.runner import run
 
         return run(self._assembling(request, must_fit=must_fit, announce=announce))
 
@@ -354,7 +355,7 @@ class Nexus:
         self, request: Request, *, must_fit: bool = True, announce: bool = True
     ) -> AssembledContext:
         """Assemble one call as `assemble` does, with blocking I/O in another thread."""
-        from nexus_core.session.drivers import run_async
+        from nexus_core.runner import run_async
 
         return await run_async(self._assembling(request, must_fit=must_fit, announce=announce))
 
@@ -369,29 +370,29 @@ class Nexus:
             UsageError: There is no such step.
             TurnError: No call was assembled at that step, as in an imported session.
         """
-        from nexus_core.session.drivers import run
-        from nexus_core.session.opening import replaying
+        from nexus_core.runner import run
+        from nexus_core.session.engine import replay_step
 
-        return run(replaying(self._place_of(self.host), step))
+        return run(replay_step(self._get_runtime(self.host), step))
 
-    def _assembling(self, request: Request, *, must_fit: bool, announce: bool) -> Work[AssembledContext]:
-        from nexus_core.session.opening import assembling
+    def _assembling(self, request: Request, *, must_fit: bool, announce: bool) -> Operation[AssembledContext]:
+        from nexus_core.session.engine import assemble_request
 
-        return assembling(self._place_of(self.host), request, must_fit=must_fit, announce=announce)
+        return assemble_request(self._get_runtime(self.host), request, must_fit=must_fit, announce=announce)
 
-    def _pipeline(self, label: str, *, any_directory: bool, **said: Unpack[Saying]) -> Pipeline:
-        from nexus_core.session.opening import open_pipeline
+    def _open_engine(self, label: str, *, any_directory: bool, **said: Unpack[SessionArguments]) -> Engine:
+        from nexus_core.session.engine import open_engine
 
-        return open_pipeline(self._place_of(self.host), label, any_directory=any_directory, **said)
+        return open_engine(self._get_runtime(self.host), label, any_directory=any_directory, **said)
 
-    def _place_of(self, host: Host) -> SessionRuntime:
+    def _get_runtime(self, host: Host) -> SessionRuntime:
         """Return the state that the sessions of this Nexus share."""
-        from nexus_core.session.opening import open_place
+        from nexus_core.session.engine import open_runtime
 
-        if self._place is None:
+        if self._runtime is None:
             own, load, ledger = self._summarize, self._load_for, lambda: self.ledger
-            self._place = open_place(host, load, cwd=self.cwd, home=self.home, ledger=ledger, summarize=own)
-        return self._place
+            self._runtime = open_runtime(host, load, cwd=self.cwd, home=self.home, ledger=ledger, summarize=own)
+        return self._runtime
 
     def _load_for(self, cwd: Path, mode: AgentMode) -> tuple[Request, LoadedLayers]:
         request = self._layers.request(cwd, mode)
@@ -403,7 +404,7 @@ class Nexus:
 
     def close(self) -> None:
         """Close the plugins and the ledger. A second call does nothing."""
-        self._host = self._place = None
+        self._host = self._runtime = None
         ledger, self._ledger = self._ledger, None
         if ledger is not None:
             ledger.close()

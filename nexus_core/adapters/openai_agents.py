@@ -20,12 +20,11 @@ from nexus_core.dialects.registry import get_dialect
 from nexus_core.errors import ConflictError, MessageError, SessionExistsError, TurnError
 from nexus_core.history.fit import FitResult, fit_messages, require_fit_options
 from nexus_core.nexus import Nexus
-from nexus_core.session.arguments import read_label
-from nexus_core.session.steps.numbering import CONTINUES, SILENT
-from nexus_core.session.steps.state import State
-from nexus_core.session.steps.walking import walk_back
-from nexus_core.session.thread.appending import ATTEMPTS, never_still
-from nexus_core.session.thread.assembling import ensure_in_use
+from nexus_core.thread.append import MAX_APPEND_ATTEMPTS, build_contention_error, ensure_not_archived
+from nexus_core.thread.arguments import read_label
+from nexus_core.thread.lookup import walk_back
+from nexus_core.thread.state import SessionState
+from nexus_core.thread.totals import CONTINUES_FIELD, MARKER_KINDS
 from nexus_core.tokens.counters import open_counter
 from nexus_core.types.assembled import CacheReport
 from nexus_core.types.ledger import NewStep
@@ -42,7 +41,7 @@ MIN_LONG_ITEM_CHARACTERS = 64_000
 """Longer items, which are mostly images, are not stored twice if their messages can be converted back unchanged."""
 MIN_STEPS_PER_READ = 8
 """Fewest steps per read if only some items are requested."""
-STEP_KINDS_WITHOUT_ITEMS = ("sealed", *SILENT)
+STEP_KINDS_WITHOUT_ITEMS = ("sealed", *MARKER_KINDS)
 """Kinds of steps that repeat earlier messages, or have none."""
 
 
@@ -81,7 +80,7 @@ class SessionItemStore:
             data={} if _is_long(blocks) and _write_items(messages) == blocks else {"items": blocks},
         )
         # The SDK adds the user message first, and the results of the run in one or more additions.
-        continuing = replace(step, data={**step.data, CONTINUES: True})
+        continuing = replace(step, data={**step.data, CONTINUES_FIELD: True})
 
         def change(record: SessionRecord | None) -> Step:
             known = record or self._ledger.create(self._label, data={"model": "", "cwd": str(self._nexus.cwd)})
@@ -120,7 +119,7 @@ class SessionItemStore:
 
     def _retry_on_conflict(self, change: Callable[[SessionRecord | None], T]) -> T:
         """Apply a change to the current session. Read it again and retry after a conflicting write."""
-        for _ in range(ATTEMPTS):
+        for _ in range(MAX_APPEND_ATTEMPTS):
             record = self._ledger.session(self._label)
             if record is not None:
                 _ensure_no_open_turn(record)
@@ -128,7 +127,7 @@ class SessionItemStore:
                 return change(record)
             except (ConflictError, SessionExistsError):
                 continue
-        raise never_still(self._label)
+        raise build_contention_error(self._label)
 
     def _append_removal(self, tip: Step, kind: StepKind, data: dict[str, Any]) -> None:
         step = NewStep(kind=kind, closes=True, counter=tip.counter, data=data)  # the counter keeps the token sum valid
@@ -190,7 +189,7 @@ def _is_long(blocks: list[dict[str, Any]]) -> bool:
 
 
 def _ensure_no_open_turn(record: SessionRecord) -> None:
-    ensure_in_use(State(record, None, None))
+    ensure_not_archived(SessionState(record, None, None))
     if record.open_turn is not None:
         raise TurnError(
             f"a turn is open in session {record.label!r}",

@@ -8,21 +8,20 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.cli.output import compute_hit_rate, format_rate, format_time
-from nexus_core.compaction.evidence.rendering import short_step
-from nexus_core.compaction.redaction import redact_message
+from nexus_core.compaction.prompts import redact_message
+from nexus_core.compaction.quotes import shorten_step_id
 from nexus_core.dialects.neutral import message_to_json
-from nexus_core.session.steps.numbering import SILENT
-from nexus_core.session.steps.turns import usage_of
 from nexus_core.text.console import format_count
 from nexus_core.text.secrets import redact
+from nexus_core.thread.totals import MARKER_KINDS
+from nexus_core.thread.turns import get_step_usage
 from nexus_core.types.messages import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from nexus_core.session.steps.recorded import CallKey, RecordedCall
-    from nexus_core.session.steps.turns import Turn
     from nexus_core.text.console import Console
+    from nexus_core.thread.turns import CallKey, RecordedCall, Turn
     from nexus_core.types.ledger import Step
     from nexus_core.types.messages import Message, Part, Usage
 
@@ -109,7 +108,7 @@ def format_turn(turn: Turn, *, full: bool, remark: Remark = omit_remark, secrets
         secrets: True prints keys, tokens and passwords, which are redacted otherwise.
     """
     first, last = turn.steps[0], turn.steps[-1]  # of one that was kept in several pieces, the last can be forked from
-    if first.kind not in SILENT:
+    if first.kind not in MARKER_KINDS:
         yield StepLine(
             f"Turn {last.turn}, {format_time(first.created)}{', open' if turn.is_open else ''}", is_heading=True
         )
@@ -139,7 +138,7 @@ def format_step(
     """
     lines = _format_step_lines(step, full=full, remark=remark, called=called, secrets=secrets)
     for line in lines:
-        yield StepLine(f"{line.text} [{short_step(step.id)}]", is_heading=True) if line.is_heading else line
+        yield StepLine(f"{line.text} [{shorten_step_id(step.id)}]", is_heading=True) if line.is_heading else line
         if line.is_heading:
             break
     yield from lines
@@ -204,7 +203,7 @@ def _format_heading(step: Step, message: Message, remark: Remark, called: Mappin
     if message.role != "assistant":
         return message.role
     words = ["assistant", str(step.data.get("model") or "")]
-    usage = usage_of(step)
+    usage = get_step_usage(step)
     facts = [format_usage(usage)] if usage else []
     facts += [str(step.data["stop_reason"])] if step.data.get("stop_reason") else []
     facts += ["cut off"] if step.data.get("interrupted") else []

@@ -1,15 +1,17 @@
-"""What takes the place of an earlier conversation: which part of it, in whose words, and what must not get lost.
+"""Earlier turns replaced by a summary: when, which, by whom, and what must not be lost.
 
-Nothing here writes to a ledger or calls anybody by itself; sessions do.
-
-options                what the settings say
-outline, planning      a thread in turns and groups; which steps are summarised, and which stay
-selection, summary     the same for a conversation in memory; the message that stands for what was said
-redaction              secrets are taken out before
-prompts, pieces        what a model is asked; what it cannot read at once goes in pieces
-summarizers, chain     who summarises, one after the other; calling waits no longer than one may, judging refuses what
-                       is no summary; extractive needs no model
-evidence/              facts and the user's own words, found without a model
-composing, fidelity    the summary as it is sent; what became of the facts
-overflow, breaker      whether a provider refused a request because of its length; when to stop
+options.py     settings of compaction
+trigger.py     why a session is compacted, and why not
+plan.py        which steps are summarized, and which stay
+compact.py     compact, undo, pin: appended as one step
+prompts.py     what a model is asked, without secrets
+summarize.py   summarizers, one after the other until one has written a summary
+extractive.py  a summary without a model
+facts.py       facts of messages: paths, commands, errors, identifiers
+quotes.py      the user's own words, and facts as text
+compose.py     the summary as it is sent, and how much it retains
+coverage.py    the steps that a compaction replaced
+overflow.py    whether a provider refused a call because of its length
+recovery.py    a shorter call after such a refusal
+messages.py    compaction of a conversation in memory
 """

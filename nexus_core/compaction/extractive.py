@@ -11,12 +11,11 @@ from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.compaction.evidence.calls import command_of, exit_of, touched_paths
-from nexus_core.compaction.evidence.shapes import UNSPACED, find_errors
+from nexus_core.compaction.facts import UNSPACED, find_command, find_errors, find_exit_code, list_touched_paths
 from nexus_core.compaction.prompts import describe_media
-from nexus_core.compaction.summary import is_summary
 from nexus_core.history.groups import is_session_start, is_user_input
 from nexus_core.history.shorten import shorten_text
+from nexus_core.thread.summary_message import is_summary
 from nexus_core.tokens.estimator import estimate
 from nexus_core.types.compaction import Summarizer
 from nexus_core.types.messages import ToolCall, ToolResult
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from nexus_core.types.compaction import SummaryRequest
     from nexus_core.types.messages import Message
 
-NAME = "extractive"
+EXTRACTIVE_NAME = "extractive"
 
 _SCORED = 4000
 """Characters of a text that are looked at: its beginning and its end, where people say what matters."""
@@ -67,10 +66,12 @@ def extractive_summarizer(count: Callable[[str], int] = estimate) -> Summarizer:
     Args:
         count: Who counts.
     """
-    return Summarizer(name=NAME, summarise=lambda request: summarise(request, count), asks_model=False)
+    return Summarizer(
+        name=EXTRACTIVE_NAME, summarise=lambda request: summarize_extractively(request, count), asks_model=False
+    )
 
 
-def summarise(request: SummaryRequest, count: Callable[[str], int] = estimate) -> str:
+def summarize_extractively(request: SummaryRequest, count: Callable[[str], int] = estimate) -> str:
     """A summary of what a request holds, no longer than it asks for."""
     terms = _Terms(request.messages, request.focus)
     entries = [_describe(turn, terms) for turn in _turns(request.messages)]
@@ -145,7 +146,7 @@ def _deeds(turn: Sequence[Message]) -> Iterable[str]:
     """What was done: tools by how often they were called, files that were changed, what failed to the end."""
     calls = [part for message in turn for part in message.parts if isinstance(part, ToolCall)]
     tools = Counter(call.name for call in calls)
-    changed = dict.fromkeys(path for call in calls for path, effect in touched_paths(call) if effect == "changed")
+    changed = dict.fromkeys(path for call in calls for path, effect in list_touched_paths(call) if effect == "changed")
     failed = _failures(turn)
     if tools:
         used = ", ".join(f"{name} ({times} times)" if times > 1 else name for name, times in sorted(tools.items()))
@@ -162,7 +163,7 @@ def _failures(turn: Sequence[Message]) -> list[str]:
     failed: dict[str, str] = {}
     for part in (part for message in turn for part in message.parts):
         if isinstance(part, ToolCall):
-            commands[part.id] = command_of(part)
+            commands[part.id] = find_command(part)
         elif isinstance(part, ToolResult):
             command = commands.pop(part.call_id, "")
             what = command or part.call_id
@@ -174,7 +175,9 @@ def _failures(turn: Sequence[Message]) -> list[str]:
 
 def _failure(result: ToolResult, command: str) -> str:
     """What failed, how, and the first error in what it said; "" where nothing did."""
-    ended = exit_of(result) if command else "failed" * result.is_error  # what other tools read may speak of exit codes
+    ended = (
+        find_exit_code(result) if command else "failed" * result.is_error
+    )  # what other tools read may speak of exit codes
     if ended in ("", "exit 0"):
         return ""
     error = next(find_errors(result.text), "")

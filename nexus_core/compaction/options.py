@@ -5,15 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 if TYPE_CHECKING:
-    from nexus_core.types.compaction import SummaryForm
+    from nexus_core.types.compaction import SummaryForm, SummaryRole
     from nexus_core.types.settings import Settings
 
 FidelityPolicy = Literal["warn", "reinject", "off"]
 """What to do about facts that a summary leaves out: say so, show them beside it, or not look."""
-
-
-SummaryRole = Literal["user", "system"]
-"""Who says the summary of a session."""
 
 
 class CompactionOptions(NamedTuple):
@@ -42,7 +38,7 @@ class CompactionOptions(NamedTuple):
     summary_role: SummaryRole = "user"
 
 
-def compaction_options(settings: Settings) -> CompactionOptions:
+def read_compaction_options(settings: Settings) -> CompactionOptions:
     """What merged settings say, with defaults where they say nothing."""
     group = settings.get("compaction")
     given = cast("dict[str, Any]", group if isinstance(group, dict) else {})

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LONGEST = 20_000
+MAX_ERROR_CHARACTERS = 20_000
 """Characters of an error that are looked at."""
-DEEPEST = 8
+MAX_ERROR_CAUSES = 8
 """How many causes of an error are looked at."""
 
-LONGEST_NUMBER = 12
+MAX_NUMBER_DIGITS = 12
 """Digits; no window is larger, and longer ones take their time to be read."""
 
 _TOO_LARGE = "request_too_large"
@@ -126,14 +126,14 @@ def read_overflow(error: BaseException) -> Overflow | None:
         codes = _codes(each)
         if codes & _CODES or status == _TOO_MUCH:
             is_size = _TOO_LARGE in codes or (status == _TOO_MUCH and not codes & _CODES)
-            return Overflow(None, None, str(each)[:LONGEST], is_size=is_size)
+            return Overflow(None, None, str(each)[:MAX_ERROR_CHARACTERS], is_size=is_size)
     return None
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
     seen: set[int] = set()
     current: BaseException | None = error
-    while current is not None and id(current) not in seen and len(seen) < DEEPEST:
+    while current is not None and id(current) not in seen and len(seen) < MAX_ERROR_CAUSES:
         seen.add(id(current))
         yield current
         current = current.__cause__ or current.__context__
@@ -158,7 +158,7 @@ def _read_text(text: str, status: object) -> Overflow | None:
 def _number(text: str | None) -> int | None:
     """A number; None where it says nothing, as nought does of a length."""
     digits = re.sub(r"\D", "", text or "")
-    return int(digits[:LONGEST_NUMBER]) or None if digits else None
+    return int(digits[:MAX_NUMBER_DIGITS]) or None if digits else None
 
 
 def _texts(error: BaseException) -> Iterator[str]:
@@ -166,7 +166,7 @@ def _texts(error: BaseException) -> Iterator[str]:
     body = getattr(error, "body", None)
     for candidate in (getattr(error, "message", None), *_strings(body), _response_text(error), _safe_str(error)):
         if isinstance(candidate, str) and candidate:
-            yield candidate[:LONGEST]
+            yield candidate[:MAX_ERROR_CHARACTERS]
 
 
 def _strings(body: object, depth: int = 3) -> Iterator[str]:

@@ -1,23 +1,71 @@
-"""What a model is asked that summarises."""
+"""Takes secrets out of messages before they are summarised."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nexus_core.compaction.redaction import redact_message, redact_text
 from nexus_core.text.safety import fence_text, neutralize
+from nexus_core.text.secrets import redact, redact_json
 from nexus_core.tokens.messages import to_compact_json
-from nexus_core.types.messages import File, Image, Text, ToolCall, ToolResult
+from nexus_core.types.messages import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from nexus_core.types.assembled import AssembledContext
     from nexus_core.types.messages import Message, Part
 
-RESULT = 4000
+
+def redact_message(message: Message, counts: Counter[str]) -> Message:
+    """A message without secrets; the same object where it has none.
+
+    Args:
+        message: What was said.
+        counts: Counts what was taken out.
+    """
+    before = counts.total()
+    parts = tuple(_redacted(part, counts) for part in message.parts)
+    return message if counts.total() == before else replace(message, parts=parts)
+
+
+def redact_text(text: str, counts: Counter[str]) -> str:
+    """A text without secrets."""
+    redacted = redact(text)
+    counts.update(redacted.counts)
+    return redacted.text
+
+
+def count_secrets(context: AssembledContext) -> Counter[str]:
+    """How many secrets of which kind a call would tell: in its system prompt, and in what was said."""
+    counts: Counter[str] = Counter()
+    redact_text(context.system_prompt, counts)
+    for message in context.messages:
+        redact_message(message, counts)
+    return counts
+
+
+def describe_secrets(counts: Mapping[str, int]) -> str:
+    """How many of which kind, in words."""
+    return ", ".join(f"{number:,} {kind}" for kind, number in sorted(counts.items()))
+
+
+def _redacted(part: Part, counts: Counter[str]) -> Part:
+    if isinstance(part, Text | Reasoning):
+        return replace(part, text=redact_text(part.text, counts))
+    if isinstance(part, ToolCall):
+        raw = part.raw if part.raw is None else redact_text(part.raw, counts)
+        return replace(part, arguments=redact_json(dict(part.arguments), counts), raw=raw)
+    if isinstance(part, ToolResult):
+        texts = [_redacted(each, counts) if isinstance(each, Text) else each for each in part.parts]
+        return replace(part, parts=tuple(texts))  # type: ignore[arg-type] # a text stays a text
+    return replace(part, block=redact_json(dict(part.block), counts)) if isinstance(part, Opaque) else part
+
+
+MAX_RESULT_TOKENS = 4000
 """So many characters of a tool's result are shown: its beginning and its end."""
-MOST_TOKENS = 2000
+DEFAULT_SUMMARY_TOKENS = 2000
 """How long a summary is asked to be where nobody says it."""
 
 _WRITE = (
@@ -42,7 +90,7 @@ def build_summarize_prompt(
     *,
     previous: str = "",
     focus: str = "",
-    max_tokens: int = MOST_TOKENS,
+    max_tokens: int = DEFAULT_SUMMARY_TOKENS,
     redact_secrets: bool | None = None,
 ) -> str:
     """Return the prompt for a model that summarizes: the conversation as one text, and what to make of it.
@@ -86,7 +134,7 @@ def _is_redaction_wanted() -> bool:
     return not is_home_trusted(home)
 
 
-def build_instruction(*, has_previous: bool = False, focus: str = "", max_tokens: int = MOST_TOKENS) -> str:
+def build_instruction(*, has_previous: bool = False, focus: str = "", max_tokens: int = DEFAULT_SUMMARY_TOKENS) -> str:
     """What to make of a conversation, for the end of a prompt."""
     parts = [f"{_WRITE}\n\n{_HEADINGS}", _EXACT]
     if has_previous:
@@ -97,7 +145,9 @@ def build_instruction(*, has_previous: bool = False, focus: str = "", max_tokens
     return "\n\n".join(parts)
 
 
-def build_cached_instruction(*, has_previous: bool = False, focus: str = "", max_tokens: int = MOST_TOKENS) -> str:
+def build_cached_instruction(
+    *, has_previous: bool = False, focus: str = "", max_tokens: int = DEFAULT_SUMMARY_TOKENS
+) -> str:
     """The same for the end of the conversation itself, where the provider has the rest in its cache."""
     begin = "Stop here: the conversation above is about to be replaced by a summary, which you are to write now."
     return f"{begin}\n\n{build_instruction(has_previous=has_previous, focus=focus, max_tokens=max_tokens)}"
@@ -146,7 +196,7 @@ def _media(part: object) -> str:
 
 
 def _shortened(text: str) -> str:
-    if len(text) <= RESULT:
+    if len(text) <= MAX_RESULT_TOKENS:
         return text
-    half = RESULT // 2
+    half = MAX_RESULT_TOKENS // 2
     return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"

@@ -5,19 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.history.groups import is_user_input
-from nexus_core.history.lazy_groups import IndexRange, LazyGroups, join_ranges
+from nexus_core.history.groups import IndexRange, LazyGroups, is_user_input, join_ranges
 from nexus_core.history.media_placeholders import REQUEST_BYTES_RULE, count_media
 from nexus_core.history.repair.findings import UNREPAIRED_CODES
 from nexus_core.history.repair.rules import apply_repair_rules
 from nexus_core.history.repair.validity import looks_valid_together
-from nexus_core.history.truncation import NEWEST_GROUP, ask_truncation, shrink_budget
+from nexus_core.history.select import NEWEST_GROUP, call_strategy, shrink_budget
 from nexus_core.types.budget import Decision
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from nexus_core.history.window import CountedMessages
+    from nexus_core.history.counted_messages import CountedMessages
     from nexus_core.types.api import Dialect
     from nexus_core.types.budget import TruncationStrategy
     from nexus_core.types.messages import Message
@@ -127,7 +126,7 @@ class MessageChooser:
 
     def _spans(self, groups: LazyGroups, room: int) -> list[IndexRange]:
         # The newest group is kept even if nothing fits.
-        return groups.spans(ask_truncation(self._truncation, groups, room) if room > 0 else [NEWEST_GROUP])
+        return groups.spans(call_strategy(self._truncation, groups, room) if room > 0 else [NEWEST_GROUP])
 
     def _begun(self, places: list[int]) -> list[int]:
         """Return the indices from the first user message on, if `start_with_user` is set and there is one."""

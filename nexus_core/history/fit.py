@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypedDict, TypeVar
 from nexus_core.dialects.registry import DEFAULT_DIALECT_NAME, get_default_registry
 from nexus_core.dialects.requests import build_not_a_list_error
 from nexus_core.errors import UnknownNameError
-from nexus_core.history.allowance import (
+from nexus_core.history.budget import (
     build_allowance,
     measure_fixed_cost,
     require_result_limit,
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from nexus_core.dialects.registry import DialectRegistry
-    from nexus_core.history.allowance import FixedCost
+    from nexus_core.history.budget import FixedCost
     from nexus_core.history.chooser import ChosenMessages
-    from nexus_core.history.window import IndexedItems
+    from nexus_core.history.counted_messages import IndexedItems
     from nexus_core.host.manager import Host
     from nexus_core.types.api import Dialect
     from nexus_core.types.budget import Decision, Model, TokenBudget, TokenCounter, TruncationStrategy
@@ -212,7 +212,7 @@ class _FitRequest(NamedTuple):
 
     def choose(self, items: IndexedItems, dialect: Dialect, limits: TokenBudget) -> ChosenMessages:
         from nexus_core.history.chooser import MessageChooser
-        from nexus_core.history.window import CountedMessages
+        from nexus_core.history.counted_messages import CountedMessages
 
         begin = "assistant" not in dialect.rules.first if self.start_with_user is None else self.start_with_user
         window = CountedMessages(items, dialect, self.counter)

@@ -7,7 +7,9 @@ it. Every other message is a group by itself. Messages added later change no gro
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict, deque
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.types.messages import SESSION_START, Message, Reasoning, ToolCall, ToolResult
@@ -200,3 +202,237 @@ def _has_results(message: Message) -> bool:
         if isinstance(part, ToolResult):
             return True
     return False
+
+
+class RunningSums:
+    """Known group sizes; appending one is O(1).
+
+    Args:
+        sizes: The tokens of each group, oldest first.
+    """
+
+    def __init__(self, sizes: Iterable[int] = ()) -> None:
+        # sums[i] is the size of all groups before i, so that the size of any range is one subtraction.
+        self._sums = [0, *accumulate(sizes)]
+
+    def append(self, tokens: int) -> None:
+        """Append a group."""
+        self._sums.append(self._sums[-1] + tokens)
+
+    def grow(self, tokens: int) -> None:
+        """Add tokens to the newest group."""
+        self._sums[-1] += tokens
+
+    @property
+    def total(self) -> int:
+        """The tokens of all groups."""
+        return self._sums[-1]
+
+    def __len__(self) -> int:
+        return len(self._sums) - 1
+
+    def __getitem__(self, index: int) -> int:
+        place = range(len(self))[index]
+        return self._sums[place + 1] - self._sums[place]
+
+    def newest(self, budget: int, *, at_least: int = 1) -> int:
+        """Return how many of the newest groups fit into a budget together, never fewer than `at_least`."""
+        first = bisect_left(self._sums, self.total - budget) if budget >= 0 else len(self)
+        return max(min(at_least, len(self)), len(self) - first)
+
+
+if TYPE_CHECKING:
+    SizedMessage = tuple[Message, int]
+    """A message and its tokens."""
+
+
+class GrowingHistory:
+    """Messages in groups that are kept or dropped together, with running sums of their tokens.
+
+    Attributes:
+        messages: All messages, oldest first.
+        tokens: The tokens of each message.
+        sums: The tokens of each group.
+        sound: True if every call has its result and every result its call; calls of the last group may still wait.
+    """
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.tokens: list[int] = []
+        self.sums = RunningSums()
+        self.sound = True
+        self._bytes = [0]  # of all before each message
+        self._starts: list[int] = []
+        self._waiting = UnansweredCalls()
+        self._in_run = False
+
+    def append(self, message: Message, tokens: int, size: int = 0) -> None:
+        """Append a message to the newest group, or as a new group."""
+        if self._joins(message):
+            self.sums.grow(tokens)
+        else:
+            self.sound = self.sound and not self._waiting and not message.tool_results
+            self._waiting = UnansweredCalls()
+            self._starts.append(len(self.messages))
+            self.sums.append(tokens)
+        self.messages.append(message)
+        self.tokens.append(tokens)
+        self._bytes.append(self._bytes[-1] + size)
+        self._remember(message)
+
+    def pick(self, slices: Iterable[slice]) -> list[SizedMessage]:
+        """Return the messages of the selected groups with their tokens, oldest first."""
+        return [
+            sized
+            for start, end in self._spans(slices)
+            for sized in zip(self.messages[start:end], self.tokens[start:end], strict=True)
+        ]
+
+    def measure(self, slices: Iterable[slice]) -> int:
+        """Return the bytes of the selected groups in a request body; messages appended without a size count 0."""
+        return sum(self._bytes[end] - self._bytes[start] for start, end in self._spans(slices))
+
+    def _spans(self, slices: Iterable[slice]) -> list[tuple[int, int]]:
+        spans: list[tuple[int, int]] = []
+        for first, last, _ in sorted(part.indices(len(self._starts)) for part in slices):
+            start, end = self._bound(first), self._bound(max(first, last))
+            if spans and start <= spans[-1][1]:
+                spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+            elif start < end:
+                spans.append((start, end))
+        return spans
+
+    def _bound(self, group: int) -> int:
+        return self._starts[group] if group < len(self._starts) else len(self.messages)
+
+    def _joins(self, message: Message) -> bool:
+        if len(self.messages) == 1 and is_session_start(self.messages[0]) and not message.tool_results:
+            return True
+        if message.role == "assistant":
+            return self._in_run
+        answered = [self._waiting.take(result) for result in message.tool_results]
+        return bool(answered) and None not in answered
+
+    def _remember(self, message: Message) -> None:
+        calls = message.tool_calls
+        for call in calls:
+            self.sound = self.sound and bool(call.id) and not self._waiting.has(call.id)
+            self._waiting.add(call)
+        # Replies after reasoning or a call belong to the same group until another role follows.
+        leads = bool(calls) or any(isinstance(part, Reasoning) for part in message.parts)
+        self._in_run = message.role == "assistant" and (self._in_run or leads)
+
+
+class IndexRange(NamedTuple):
+    """Neighbouring indices in a list: from `first` up to, but not including, `end`."""
+
+    first: int
+    end: int
+
+
+def join_ranges(spans: Iterable[IndexRange]) -> list[IndexRange]:
+    """Return the ranges in ascending order, with overlapping and adjacent ones joined."""
+    apart: list[IndexRange] = []
+    for span in sorted(spans):
+        if apart and span.first <= apart[-1].end:
+            apart[-1] = IndexRange(apart[-1].first, max(span.end, apart[-1].end))
+        else:
+            apart.append(span)
+    return apart
+
+
+class LazyGroups:
+    """Sizes of groups, counted lazily from the newest on.
+
+    Args:
+        read: Returns the message at an index; called once per index, except for the oldest group.
+        first: Index of the first message of the conversation; earlier ones are ignored.
+        end: Index after its last message.
+        size: Returns the size of the message at an index.
+
+    Attributes:
+        size: The function passed as `size`.
+    """
+
+    def __init__(self, read: Callable[[int], Message], first: int, end: int, size: Callable[[int], int]) -> None:
+        self._read = read
+        self._first = first
+        self._end = end
+        self.size = size
+        self._older: Iterator[MessageGroup] = group_newest_first(read, end, first)
+        self._newest: list[MessageGroup] = []
+        self._sums = [0]
+        self._oldest: MessageGroup | None = None
+
+    def __len__(self) -> int:
+        while self._find_one_more():
+            pass
+        return len(self._newest)
+
+    def __getitem__(self, index: int) -> int:
+        if index == 0:
+            return self._tokens(self._oldest_group())
+        if index > 0:
+            index -= len(self)
+        while len(self._newest) < -index and self._find_one_more():
+            pass
+        if not 0 < -index <= len(self._newest):
+            raise IndexError(index)
+        return self._sums[-index] - self._sums[-index - 1]
+
+    def newest(self, budget: int, *, at_least: int = 1) -> int:
+        """Return how many of the newest groups fit into a budget together, never fewer than `at_least`."""
+        sums = self._sums
+        # One group more than necessary is counted, so that its size is known to the decision that leaves it out.
+        while (sums[-1] <= budget or len(sums) <= at_least + 1) and self._find_one_more():
+            pass
+        fitting = bisect_right(self._sums, budget) - 1
+        return min(max(fitting, at_least), len(self._newest))
+
+    def group(self, index: int) -> MessageGroup | None:
+        """Return the group at a negative index (-1 is the newest), or None if there is none."""
+        while len(self._newest) < -index and self._find_one_more():
+            pass
+        return self._newest[-index - 1] if -index <= len(self._newest) else None
+
+    def spans(self, slices: Iterable[slice]) -> list[IndexRange]:
+        """Return the index ranges of the selected groups, ascending, with neighbours joined."""
+        return join_ranges(filter(None, map(self._span, slices)))
+
+    def _span(self, part: slice) -> IndexRange | None:
+        if part == slice(0, 1):
+            oldest = self._oldest_group() if self._end > self._first else None
+            return IndexRange(oldest.first, oldest.last + 1) if oldest else None
+        if part.start is not None and part.start < 0 and part.stop is None:
+            oldest = self.group(part.start) or self.group(-len(self))
+            return IndexRange(oldest.first, self._end) if oldest else None
+        first, last, _ = part.indices(len(self))
+        if first >= last:
+            return None
+        chosen = self._newest[::-1][first:last]
+        return IndexRange(chosen[0].first, chosen[-1].last + 1)
+
+    def _find_one_more(self) -> bool:
+        group = next(self._older, None)
+        if group is None:
+            return False
+        self._newest.append(group)
+        self._sums.append(self._sums[-1] + self._tokens(group))
+        return True
+
+    def _tokens(self, group: MessageGroup) -> int:
+        if group.first == group.last:  # fast path: most groups have one message
+            return self.size(group.first)
+        return sum([self.size(place) for place in range(group.first, group.last + 1)])
+
+    def _oldest_group(self) -> MessageGroup:
+        """Return the first group, reading from the beginning until another starts."""
+        if self._oldest is None:
+            beginning = GrowingHistory()
+            for place in range(self._first, self._end):
+                beginning.append(self._read(place), 0)
+                if len(beginning.sums) > 1:
+                    break
+            first, last, is_open = group_messages(beginning.messages)[0]
+            self._oldest = MessageGroup(self._first + first, self._first + last, is_open)
+        return self._oldest

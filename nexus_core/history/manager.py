@@ -11,11 +11,10 @@ from nexus_core.dialects.registry import DEFAULT_DIALECT_NAME, get_default_regis
 from nexus_core.dialects.requests import count_message_bytes, count_option_bytes, count_tool_bytes
 from nexus_core.dialects.rules import NEUTRAL_RULES
 from nexus_core.errors import UsageError
-from nexus_core.history.allowance import read_definitions
-from nexus_core.history.groups import build_session_start_message, is_session_start, is_user_input
-from nexus_core.history.growing_history import GrowingHistory
+from nexus_core.history.budget import read_definitions
+from nexus_core.history.groups import GrowingHistory, build_session_start_message, is_session_start, is_user_input
 from nexus_core.history.repair.validity import is_valid_alone
-from nexus_core.history.truncation import NEWEST_GROUP, ask_truncation, shrink_budget
+from nexus_core.history.select import NEWEST_GROUP, call_strategy, shrink_budget
 from nexus_core.types.messages import Message, Part, Text, ToolResult
 from nexus_core.types.plugins import Finding
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from nexus_core.config.schema import ContextConfig
-    from nexus_core.history.growing_history import SizedMessage
+    from nexus_core.history.groups import SizedMessage
     from nexus_core.types.budget import TokenCounter
     from nexus_core.types.messages import ResultPart, ToolCall
 
@@ -242,7 +241,7 @@ class ContextManager:
         if self._history.sums.total <= room:
             return [slice(None)]
         # The newest group is kept even if nothing fits.
-        return ask_truncation(self._truncation, self._history.sums, room) if room > 0 else [NEWEST_GROUP]
+        return call_strategy(self._truncation, self._history.sums, room) if room > 0 else [NEWEST_GROUP]
 
     def _begun(self, kept: list[SizedMessage]) -> list[SizedMessage]:
         """Return the messages from the first user message on, if `start_with_user` is set and there is one."""

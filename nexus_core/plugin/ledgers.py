@@ -25,15 +25,15 @@ if TYPE_CHECKING:
         StepRow,
     )
     from nexus_core.ledger.url import without_secret
-    from nexus_core.session.replaying import tools_offered
-    from nexus_core.session.steps.naming import find_step
-    from nexus_core.session.steps.recorded import CallResult, RecordedCall
+    from nexus_core.session.replay import restore_tool_offers as tools_offered
+    from nexus_core.thread.lookup import find_step
+    from nexus_core.thread.turns import CallResult, RecordedCall
     from nexus_core.types.ledger import NewStep, SessionRecord
 
 _HOMES = {
     "AliasRow": "nexus_core.ledger.store:AliasRow",
     "BranchRow": "nexus_core.ledger.store:BranchRow",
-    "CallResult": "nexus_core.session.steps.recorded:CallResult",
+    "CallResult": "nexus_core.thread.turns:CallResult",
     "ConflictError": "nexus_core.errors:ConflictError",
     "DeletionRow": "nexus_core.ledger.store:DeletionRow",
     "ErasedRow": "nexus_core.ledger.store:ErasedRow",
@@ -42,7 +42,7 @@ _HOMES = {
     "LedgerUnreachableError": "nexus_core.errors:LedgerUnreachableError",
     "NewStep": "nexus_core.types.ledger:NewStep",
     "ParentRef": "nexus_core.ledger.store:ParentRef",
-    "RecordedCall": "nexus_core.session.steps.recorded:RecordedCall",
+    "RecordedCall": "nexus_core.thread.turns:RecordedCall",
     "Salvaged": "nexus_core.ledger.store:Salvaged",
     "SessionExistsError": "nexus_core.errors:SessionExistsError",
     "SessionRecord": "nexus_core.types.ledger:SessionRecord",
@@ -50,10 +50,10 @@ _HOMES = {
     "StepRow": "nexus_core.ledger.store:StepRow",
     "StoreLedger": "nexus_core.ledger.ledger:StoreLedger",
     "excerpt": "nexus_core.ledger.search:excerpt",
-    "find_step": "nexus_core.session.steps.naming:find_step",
+    "find_step": "nexus_core.thread.lookup:find_step",
     "redacted_text": "nexus_core.ledger.search:redacted_text",
     "search_session": "nexus_core.ledger.search:search_session",
-    "tools_offered": "nexus_core.session.replaying:tools_offered",
+    "tools_offered": "nexus_core.session.replay:restore_tool_offers",
     "without_secret": "nexus_core.ledger.url:without_secret",
 }
 """The definition of each name, as `module:attribute`."""

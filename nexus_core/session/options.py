@@ -1,31 +1,34 @@
-"""What a caller says about a session, and what the session remembers of it."""
+"""Arguments of sessions and requests: validated, stored with the session, and merged with what was stored."""
 
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from nexus_core.dialects.fields import describe_json_value
 from nexus_core.errors import MessageError, UnknownNameError, UsageError
-from nexus_core.session.arguments import read_list, read_text, read_texts
-from nexus_core.types.request import AGENT_MODES, DEFAULT_MODE, DEFAULT_ROLE
+from nexus_core.request.input import EVENT_FIELDS, EventFields
+from nexus_core.thread.arguments import read_list, read_text, read_texts
+from nexus_core.types.request import AGENT_MODES, DEFAULT_MODE, DEFAULT_ROLE, Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Unpack
 
     from nexus_core.dialects.registry import DialectRegistry
+    from nexus_core.request.input import UserInput
     from nexus_core.types.request import AgentMode
 
-KEPT = ("model", "role", "renderer", "permissions", "system_prompt", "task", "skills", "mode")
-"""What a session remembers in its record; its tools are in the epoch."""
+STORED_OPTIONS = ("model", "role", "renderer", "permissions", "system_prompt", "task", "skills", "mode")
+"""The options stored in a session's record; its tools are stored with the prefix."""
 _ROLES_WITHOUT_TASK = (DEFAULT_ROLE, "manager")
-ALL = "all"
-"""What takes a session that was given skills back to all of them: None is what was said before, and [] is none."""
+ALL_SKILLS = "all"
+"""Resets the skills of a session to all: None keeps the stored ones, and [] means none."""
 
 
-class Circumstances(TypedDict, total=False):
-    """The arguments that say how a session works, whoever drives it."""
+class CallArguments(TypedDict, total=False):
+    """The arguments of `Nexus.session` and `Nexus.request` that configure the agent."""
 
     model: str | None
     tools: Iterable[object] | None
@@ -37,25 +40,25 @@ class Circumstances(TypedDict, total=False):
     skills: Iterable[str] | None
 
 
-class Saying(Circumstances, total=False):
-    """The arguments by which a session is asked for."""
+class SessionArguments(CallArguments, total=False):
+    """The arguments of `Nexus.session`."""
 
     mode: AgentMode | None
 
 
-class Options(NamedTuple):
-    """What the caller says; None for what was said before, or for what is usual. "" goes back to what is usual.
+class SessionOptions(NamedTuple):
+    """Validated arguments of a session. None keeps the stored value, "" resets it to the default.
 
     Attributes:
-        model: Whom to ask.
-        tools: What the model may ask for, in the shape of any API.
-        role: What part the agent plays.
-        renderer: What puts its requests into words.
-        permissions: The permissions that are granted: tools that need others are left out.
-        system_prompt: The whole system prompt, in place of what is loaded.
-        task: What a worker is to do.
-        skills: The skills that it is told about; `ALL` goes back to what is usual.
-        mode: How the agent is driven.
+        model: The model to call.
+        tools: Tool definitions in the format of any API.
+        role: The agent role.
+        renderer: The renderer of prompts and user messages.
+        permissions: Granted permissions; tools that need others are left out.
+        system_prompt: The whole system prompt, in place of loaded instructions.
+        task: The task of a worker.
+        skills: The skills in the prompt; `ALL_SKILLS` resets it to all.
+        mode: What drives the agent: a REPL, a server, or nothing that is known.
     """
 
     model: str | None = None
@@ -70,20 +73,20 @@ class Options(NamedTuple):
 
     @property
     def said(self) -> dict[str, Any]:
-        """What is to be remembered, as JSON."""
-        given = {name: getattr(self, name) for name in KEPT}
+        """The options to store with the session, as JSON."""
+        given = {name: getattr(self, name) for name in STORED_OPTIONS}
         return {
             name: list(each) if isinstance(each, tuple) else each for name, each in given.items() if each is not None
         }
 
     def over(self, remembered: Mapping[str, Any]) -> dict[str, Any]:
-        """Circumstances of a request: what the caller says, else what the session remembers.
+        """Return fields of a request: the given options, else those stored with the session.
 
         Raises:
-            UsageError: The caller names a task, and the role has none.
+            UsageError: A task is given, and the role has none.
         """
         both = {**remembered, **self.said}.items()
-        merged = {name: value for name, value in both if name in KEPT and not _is_usual(name, value)}
+        merged = {name: value for name, value in both if name in STORED_OPTIONS and not _is_usual(name, value)}
         if self.task and merged.get("role", DEFAULT_ROLE) in _ROLES_WITHOUT_TASK:
             raise UsageError(
                 "task is only for a worker",
@@ -93,16 +96,16 @@ class Options(NamedTuple):
         return {name: tuple(each) if isinstance(each, list) else each for name, each in merged.items()}
 
 
-def options(dialects: DialectRegistry, /, **said: Unpack[Saying]) -> Options:
-    """What a caller says, as it is kept.
+def read_session_options(dialects: DialectRegistry, /, **said: Unpack[SessionArguments]) -> SessionOptions:
+    """Validate the arguments of a session.
 
     Args:
-        dialects: In whose shapes tools may be.
-        said: What is said.
+        dialects: The formats that tools may have.
+        said: The arguments.
 
     Raises:
-        UsageError: Something is of another kind than it must be: a word in place of a list, a list in place of a word.
-        MessageError: One of the tools is none.
+        UsageError: An argument has the wrong type, for example text in place of a list.
+        MessageError: One of the tools is not a tool definition.
     """
     unknown = next((name for name in said if name not in _READERS), None)
     if unknown is not None:
@@ -110,46 +113,50 @@ def options(dialects: DialectRegistry, /, **said: Unpack[Saying]) -> Options:
     read = {name: None if value is None else _READERS[name](value, name) for name, value in said.items()}
     if tools := read.get("tools"):
         _ensure_readable(tools, dialects)
-    return Options(**read)
+    return SessionOptions(**read)
 
 
-def build_request_fields(dialects: DialectRegistry, /, **given: Unpack[Saying]) -> dict[str, Any]:
+def build_request_fields(dialects: DialectRegistry, /, **given: Unpack[SessionArguments]) -> dict[str, Any]:
     """Return the fields of a request that a new session with these arguments would have, without its model.
 
     Raises:
-        UsageError: An argument is of another type than it must be.
-        MessageError: One of the tools is not a definition of a tool.
+        UsageError: An argument has the wrong type.
+        MessageError: One of the tools is not a tool definition.
     """
-    chosen = options(dialects, **given)
+    chosen = read_session_options(dialects, **given)
     fields = chosen.over({})
     fields.pop("model", None)
     if not chosen.tools:
         return fields
-    from nexus_core.assembly.tools import read_tools
+    from nexus_core.request.tools import read_tools
 
     return fields | {"tools": read_tools(chosen.tools, "", dialects)}
 
 
 def read_skills(given: object, name: str = "skills") -> tuple[str, ...] | str:
-    """Names of skills, or `ALL`.
+    """Return names of skills, or `ALL_SKILLS`.
 
     Raises:
-        UsageError: It is something else.
+        UsageError: It is neither.
     """
-    return ALL if given == ALL else read_texts(given, name, hint=f'{name}=[{given!a}], or {name}="{ALL}"')
+    return (
+        ALL_SKILLS
+        if given == ALL_SKILLS
+        else read_texts(given, name, hint=f'{name}=[{given!a}], or {name}="{ALL_SKILLS}"')
+    )
 
 
-def mode_in(stored: Mapping[str, Any], default: AgentMode = DEFAULT_MODE) -> AgentMode:
+def get_mode(stored: Mapping[str, Any], default: AgentMode = DEFAULT_MODE) -> AgentMode:
     """Return the mode that a session's record or an epoch names, else the default."""
     return next((mode for mode in (DEFAULT_MODE, *AGENT_MODES) if mode == stored.get("mode")), default)
 
 
 def _is_usual(name: str, value: object) -> bool:
-    return value in (None, "") or (name == "skills" and value == ALL)  # an empty list says that there are none
+    return value in (None, "") or (name == "skills" and value == ALL_SKILLS)  # an empty list says that there are none
 
 
 def _tools(given: object, name: str) -> tuple[object, ...]:
-    """Definitions of tools, which some API must understand; the model's own reads them when it is known."""
+    """Return tool definitions; the dialect of the model reads them once the model is known."""
     tools = read_list(given, name)
     for place, tool in enumerate(tools):
         if isinstance(tool, str | bytes | int | float | None):
@@ -161,7 +168,7 @@ def _tools(given: object, name: str) -> tuple[object, ...]:
 
 
 def _ensure_readable(tools: tuple[object, ...], dialects: DialectRegistry) -> None:
-    from nexus_core.assembly.tools import read_tools
+    from nexus_core.request.tools import read_tools
 
     try:
         read_tools(tools, "", dialects)
@@ -190,3 +197,76 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
     "skills": read_skills,
     "mode": _mode,
 }
+
+_PLACE = ("cwd", "home", "defaults", "ancestor_depth", "plugin_tables", "mode", "is_call", "lenient")
+"""What a Nexus knows by itself, or is asked for in another way."""
+
+
+class RequestFields(CallArguments, EventFields, total=False):
+    """The arguments of `Nexus.request`."""
+
+    session: str | None
+    message: object
+
+
+def fill_request(request: Request, dialects: DialectRegistry, /, **given: Unpack[RequestFields]) -> Request:
+    """Return a request with the given fields; message and tools may have the format of any API.
+
+    Raises:
+        UnknownNameError: There is no such field.
+        MessageError: The message or one of the tools has an unknown format.
+        UsageError: A field has the wrong type.
+    """
+    known = [field.name for field in fields(Request) if field.name not in _PLACE]
+    for name in given:
+        if name not in known:
+            raise UnknownNameError("field of a request", name, known)
+    values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    event: dict[str, Any] = {name: values.pop(name) for name in EVENT_FIELDS if name in values}
+    message, session = values.pop("message", None), read_text(values.pop("session", ""), "session")
+    read = {
+        name: value for name, value in read_session_options(dialects, **values)._asdict().items() if value is not None
+    }
+    if read.get("skills") == ALL_SKILLS:
+        del read["skills"]
+        if session:
+            hint = f'nexus.session({session!r}, skills="{ALL_SKILLS}") takes it back to all'
+            raise UsageError("a session remembers which skills it is told about", hint=hint)
+    if "tools" in read:
+        from nexus_core.request.tools import read_tools
+
+        read["tools"] = read_tools(read["tools"], "", dialects)
+    if message is not None or event:
+        from nexus_core.request.input import read_event, read_input
+
+        said = read_input(message, event, dialects) if message is not None else None
+        message = None if said is None else said.message
+        event = read_event(event) if said is None else dict(said.event)
+    lists: dict[str, Any] = {name: tuple(event.pop(name, [])) for name in ("platform_actions", "attachments")}
+    return replace(request, **read, **event, **lists, session=session, message=message)
+
+
+def get_request_options(request: Request, dialects: DialectRegistry) -> SessionOptions:
+    """Return the session options in a request."""
+    return read_session_options(
+        dialects,
+        model=request.model or None,
+        tools=request.tools,
+        role=request.role or None,
+        renderer=request.renderer or None,
+        permissions=request.permissions,
+        system_prompt=request.system_prompt or None,
+        task=request.task or None,
+        skills=request.skills,
+        mode=request.mode or None,
+    )
+
+
+def read_request_input(request: Request, dialects: DialectRegistry) -> UserInput | None:
+    """Return the user message in a request; None if it has none."""
+    if request.message is None:
+        return None
+    from nexus_core.request.input import read_input
+
+    told = {name: getattr(request, name) for name in EVENT_FIELDS if getattr(request, name)}
+    return read_input(request.message, told, dialects)

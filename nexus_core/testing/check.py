@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nexus_core.dialects.registry import get_default_registry
 from nexus_core.errors import MessageError, NexusError, PluginError
 from nexus_core.files.places import defaults_directory
-from nexus_core.history.sums import RunningSums
-from nexus_core.history.truncation import ask_truncation
+from nexus_core.history.groups import RunningSums
+from nexus_core.history.select import call_strategy
 from nexus_core.host.bundled import BUNDLED
 from nexus_core.host.calls import describe_exception
 from nexus_core.host.discovery import PluginPolicy, build_given_candidates
@@ -306,7 +306,7 @@ def _describe_counter(host: Host, names: Sequence[str]) -> tuple[str, str, bool,
 def _try_truncations(truncations: ContributionRegistry[TruncationStrategy]) -> list[tuple[str, list[slice]]]:
     """Return by strategy which of five groups it keeps if two fit."""
     sample = RunningSums([100] * 5)
-    return [(name, ask_truncation(truncations.get(name), sample, 200)) for name in truncations]
+    return [(name, call_strategy(truncations.get(name), sample, 200)) for name in truncations]
 
 
 def _describe_ledger(host: Host, url: str) -> tuple[str, bool] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nexus_core.assembly.writing import CallWriter
+from nexus_core.request.write import CallWriter
 from nexus_core.tokens.estimator import SimpleTokenCounter
 from nexus_core.types.assembled import AssembledContext, CacheReport
 from nexus_core.types.budget import Model, TokenBudget

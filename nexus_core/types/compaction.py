@@ -30,6 +30,9 @@ SummaryForm = Literal["standalone", "cached"]
 """The form of the request to a model: the conversation as one text, or the conversation's own messages followed by an
 instruction, so that the provider's prompt cache is used."""
 
+SummaryRole = Literal["user", "system"]
+"""The role of the message that holds a session's summary."""
+
 
 class ThreadMessage(NamedTuple):  # a NamedTuple, because a thread has many
     """A message of a thread, as a model reads it.

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nexus_core.assembly.writing import CallWriter
+from nexus_core.request.write import CallWriter
 from nexus_core.types.assembled import AssembledContext, Breakpoint
 from nexus_core.types.budget import Model, TokenBudget
 from nexus_core.types.messages import Message, Tool, ToolCall, ToolResult

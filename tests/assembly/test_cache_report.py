@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from nexus_core import Section, Source, Tool
-from nexus_core.assembly.cache_report import CallFacts, compare_epochs, report_cache
-from nexus_core.assembly.cut import Cut
-from nexus_core.assembly.epoch import Epoch
-from nexus_core.assembly.sent import Key
+from nexus_core.history.items import MessageKey, TruncationPoint
+from nexus_core.request.cache_report import CallFacts, compare_prefixes, report_cache
+from nexus_core.request.prefix import Prefix
 from nexus_core.types.assembled import CacheMiss
 
 BEFORE = CallFacts("m", "e1", None, None, 5000, 0, 0)
@@ -38,7 +37,7 @@ def test_a_beginning_that_was_found_is_a_hit() -> None:
         (after(model="n"), "model"),
         (after(epoch="e2"), "section"),
         (after(compaction="c"), "compaction"),
-        (after(cut=Cut("oldest_first", Key("s", 0))), "cut"),
+        (after(cut=TruncationPoint("oldest_first", MessageKey("s", 0))), "cut"),
         (after(at=301_000), "time"),
         (after(), "unknown"),
         (after(model="n", epoch="e2", at=10**9), "model"),
@@ -67,8 +66,8 @@ def test_where_nobody_counted_nothing_is_known() -> None:
     assert str(report(after(cached=None))) == "unknown"
 
 
-def epoch(*tools: str, renderer: str = "labelled") -> Epoch:
-    return Epoch("d", "", tuple(Tool(name=name) for name in tools), {"renderer": renderer}, "", {})
+def epoch(*tools: str, renderer: str = "labelled") -> Prefix:
+    return Prefix("d", "", tuple(Tool(name=name) for name in tools), {"renderer": renderer}, "", {})
 
 
 def rules(text: str) -> Section:
@@ -87,13 +86,13 @@ def rules(text: str) -> Section:
     ],
 )
 def test_what_differs_between_epochs_is_named(
-    pair: tuple[Epoch, Epoch], sections: tuple[str, str], blamed: tuple[str, str, str]
+    pair: tuple[Prefix, Prefix], sections: tuple[str, str], blamed: tuple[str, str, str]
 ) -> None:
-    found = compare_epochs(*pair, [rules(sections[0])], [rules(sections[1])])
+    found = compare_prefixes(*pair, [rules(sections[0])], [rules(sections[1])])
 
     assert found is not None
     assert (found.cause, found.name, found.message) == blamed
 
 
 def test_epochs_that_say_the_same_are_not_to_blame() -> None:
-    assert compare_epochs(epoch("a"), epoch("a"), [rules("x")], [rules("x")]) is None
+    assert compare_prefixes(epoch("a"), epoch("a"), [rules("x")], [rules("x")]) is None

@@ -4,36 +4,39 @@ from __future__ import annotations
 
 import pytest
 
-from nexus_core.assembly.calibration import REMEMBERED, calibration_of, learn
+from nexus_core.thread.state import MAX_CALIBRATED_MODELS, add_calibration_sample, get_calibration
 from nexus_core.types.budget import TokenBudget, TokenCalibration
 
 
 def test_a_few_replies_tell_how_a_provider_counts() -> None:
     known: dict[str, list[float]] = {}
     for counted in (1100, 1200, 1300):
-        known = learn(known, "m", 1000, counted)
+        known = add_calibration_sample(known, "m", 1000, counted)
 
-    assert calibration_of(known, "m") == TokenCalibration(3, 1.1, 1.2, 1.3)
-    assert calibration_of(known, "other") is None
+    assert get_calibration(known, "m") == TokenCalibration(3, 1.1, 1.2, 1.3)
+    assert get_calibration(known, "other") is None
 
 
 def test_two_replies_are_too_few() -> None:
-    assert calibration_of(learn(learn({}, "m", 1000, 1100), "m", 1000, 1100), "m") is None
+    assert (
+        get_calibration(add_calibration_sample(add_calibration_sample({}, "m", 1000, 1100), "m", 1000, 1100), "m")
+        is None
+    )
 
 
 @pytest.mark.parametrize(("sent", "counted"), [(0, 10), (10, 15), (999, 1000), (1000, 2001), (1000, 400), (1000, 0)])
 def test_what_cannot_be_right_teaches_nothing(sent: int, counted: int) -> None:
-    assert learn({}, "m", sent, counted) == {}
+    assert add_calibration_sample({}, "m", sent, counted) == {}
 
 
 def test_only_the_newest_replies_count() -> None:
     known: dict[str, list[float]] = {}
     for _ in range(20):
-        known = learn(known, "m", 1000, 2000)
-    for _ in range(REMEMBERED):
-        known = learn(known, "m", 1000, 1000)
+        known = add_calibration_sample(known, "m", 1000, 2000)
+    for _ in range(MAX_CALIBRATED_MODELS):
+        known = add_calibration_sample(known, "m", 1000, 1000)
 
-    assert calibration_of(known, "m") == TokenCalibration(REMEMBERED, 1.0, 1.0, 1.0)
+    assert get_calibration(known, "m") == TokenCalibration(MAX_CALIBRATED_MODELS, 1.0, 1.0, 1.0)
 
 
 def test_a_budget_goes_by_the_high_side() -> None:

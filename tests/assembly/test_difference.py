@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_core.assembly.difference import Difference, RequestPiece, Side, compare, compare_pieces
-from nexus_core.assembly.sides import sendable_of, side_of
+from nexus_core.request.diff import (
+    RequestDifference,
+    RequestPiece,
+    RequestSide,
+    build_sendable,
+    build_side,
+    compare_pieces,
+    compare_requests,
+)
 from nexus_core.types.budget import Decision
 from nexus_core.types.messages import Message, Text, Tool, ToolCall, ToolResult
 from nexus_core.types.prompt import Placement, Source
@@ -37,7 +44,7 @@ def digests(row: list[RequestPiece]) -> list[str]:
 def test_what_is_the_same_does_not_differ(row: list[RequestPiece]) -> None:
     total = sum(piece.tokens for piece in row)
 
-    assert compare_pieces(row, row) == Difference(None, len(row), total, 0, 0, ())
+    assert compare_pieces(row, row) == RequestDifference(None, len(row), total, 0, 0, ())
 
 
 @given(pieces, pieces)
@@ -118,16 +125,16 @@ def section(name: str, digest: str, tokens: int = 100) -> Placement:
     )
 
 
-def side(*sections: Placement, system: str = "Be brief.", **fields: Any) -> Side:
+def side(*sections: Placement, system: str = "Be brief.", **fields: Any) -> RequestSide:
     context = context_of([user(), says()], system=system, place=lambda: sections, **fields)
-    return side_of(sendable_of(context))
+    return build_side(build_sendable(context))
 
 
 def test_the_first_section_that_is_another_is_named_with_its_file() -> None:
     before = side(section("rules", "1"), section("style", "1"), system="old")
     after = side(section("rules", "1"), section("style", "2"), system="new")
 
-    first = compare(before, after).first
+    first = compare_requests(before, after).first
 
     assert first is not None
     assert (first.fate, first.piece.kind, first.piece.name) == ("changed", "section", "Style")
@@ -139,7 +146,7 @@ def test_what_stands_before_a_changed_section_is_stable_and_what_stands_behind_i
     before = side(section("rules", "1"), section("style", "1"), system="old")
     after = side(section("rules", "1"), section("style", "2"), system="new")
 
-    found = compare(before, after)
+    found = compare_requests(before, after)
 
     assert found.stable == 100  # the rules; no tool was counted
     assert found.new == 100  # the style
@@ -149,7 +156,7 @@ def test_what_stands_before_a_changed_section_is_stable_and_what_stands_behind_i
 def test_another_way_to_put_the_same_sections_into_words_is_the_renderers() -> None:
     before, after = (side(section("rules", "1"), system=text) for text in ("# Rules", "[RULES]"))
 
-    found = compare(before, after)
+    found = compare_requests(before, after)
 
     assert found.first is not None
     assert (found.first.piece.kind, found.first.fate) == ("system", "changed")
@@ -157,7 +164,7 @@ def test_another_way_to_put_the_same_sections_into_words_is_the_renderers() -> N
 
 
 def test_every_model_has_a_cache_of_its_own() -> None:
-    found = compare(side(), side(model=GPT))
+    found = compare_requests(side(), side(model=GPT))
 
     assert found.first is not None
     assert (found.first.piece.kind, found.first.piece.name) == ("model", GPT.name)
@@ -165,24 +172,24 @@ def test_every_model_has_a_cache_of_its_own() -> None:
 
 
 def test_tools_are_read_before_the_system_prompt() -> None:
-    found = compare(side(), side(tools=(LOOK, Tool(name="grep")), system="other"))
+    found = compare_requests(side(), side(tools=(LOOK, Tool(name="grep")), system="other"))
 
     assert found.first is not None
     assert (found.first.piece.kind, found.first.piece.name, found.first.fate) == ("tool", "grep", "new")
 
 
 def test_the_order_of_a_tools_parameters_counts_because_a_model_reads_it() -> None:
-    def offered(*names: str) -> Side:
+    def offered(*names: str) -> RequestSide:
         return side(tools=(replace(LOOK, parameters={"properties": {name: {} for name in names}}),))
 
-    found = compare(offered("a", "b"), offered("b", "a"))
+    found = compare_requests(offered("a", "b"), offered("b", "a"))
 
     assert found.first is not None
     assert found.first.piece.name == "look"
 
 
-def messages_side(*messages: Message) -> Side:
-    return side_of(sendable_of(context_of(messages)))
+def messages_side(*messages: Message) -> RequestSide:
+    return build_side(build_sendable(context_of(messages)))
 
 
 def test_marks_for_a_cache_and_notes_of_ours_make_no_difference() -> None:
@@ -190,7 +197,7 @@ def test_marks_for_a_cache_and_notes_of_ours_make_no_difference() -> None:
     before = messages_side(Message("user", [plain]))
     after = messages_side(Message("user", [marked], api="anthropic", extra={"_source": "slack"}))
 
-    assert compare(before, after).first is None
+    assert compare_requests(before, after).first is None
 
 
 @pytest.mark.parametrize(
@@ -205,13 +212,13 @@ def test_marks_for_a_cache_and_notes_of_ours_make_no_difference() -> None:
     ],
 )
 def test_whatever_a_model_reads_otherwise_is_a_difference(other: Message) -> None:
-    assert compare(messages_side(user("Why?")), messages_side(other)).first is not None
+    assert compare_requests(messages_side(user("Why?")), messages_side(other)).first is not None
 
 
 def test_a_conversation_that_goes_on_begins_with_all_that_was_said() -> None:
     said = [user(), asks("t1"), brings("t1")]
 
-    found = compare(messages_side(*said[:1]), messages_side(*said))
+    found = compare_requests(messages_side(*said[:1]), messages_side(*said))
 
     assert found.goes_on
     assert [change.piece.name for change in found.changes] == ["message 1 (assistant)", "message 2 (tool)"]

@@ -13,7 +13,7 @@ from threading import get_ident
 import pytest
 
 from nexus_core import Nexus
-from nexus_core.assembly.freshness import SETTLED_AFTER, FreshLoads
+from nexus_core.request.static_cache import MIN_FILE_AGE_NS, LayerCache
 from nexus_core.testing import write_files
 
 WATCHED: dict[int, list[str]] = {}
@@ -36,7 +36,7 @@ def opened_files() -> Iterator[list[str]]:
 
 def settle() -> None:
     """Wait until a change of what is there now is certain to show."""
-    time.sleep(SETTLED_AFTER / 1e9 * 1.5)
+    time.sleep(MIN_FILE_AGE_NS / 1e9 * 1.5)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def fresh(tmp_path: Path, nexus_home: Path) -> Iterator[Callable[[], object]]:
     )
     write_files(nexus_home, {"NEXUS.md": "Be kind.\n"})
     with Nexus(tmp_path / "work", defaults=False) as nexus:
-        loads = FreshLoads(lambda _cwd, mode: (request := nexus.request(mode=mode), nexus.load(request)))
+        loads = LayerCache(lambda _cwd, mode: (request := nexus.request(mode=mode), nexus.load(request)))
         yield lambda: loads.get(nexus.cwd, "repl")[1]
 
 

@@ -2,75 +2,82 @@
 
 from __future__ import annotations
 
-from nexus_core.assembly.cut import Cut, read_cut
-from nexus_core.assembly.cutting import apply_cut, fit
-from nexus_core.assembly.fitting import LOW_WATER
-from nexus_core.assembly.hiding import hide_media, hide_oldest
-from nexus_core.assembly.sent import Key, Sent
 from nexus_core.dialects.requests import count_message_bytes
+from nexus_core.history.items import HistoryItem, MessageKey, TruncationPoint, read_truncation_point
+from nexus_core.history.select import (
+    LOW_WATER,
+    apply_truncation,
+    fit_items,
+    replace_item_media,
+    replace_oldest_item_media,
+)
 from nexus_core.types.messages import Image, Message, Text, ToolCall, ToolResult
 from tests.assembly.test_cut import fitting
 
 ROOM = 1_000_000
 
 
-def asked(number: int, size: int = 10_000) -> Sent:
+def asked(number: int, size: int = 10_000) -> HistoryItem:
     message = Message("user", [Text("What?"), Image(mime="image/png", data="A" * size)])
-    return Sent(message, 100, f"t{number:03}", is_input=True, step=f"t{number:03}", size=count_message_bytes(message))
+    return HistoryItem(
+        message, 100, f"t{number:03}", is_input=True, step=f"t{number:03}", size=count_message_bytes(message)
+    )
 
 
-def answered(number: int) -> Sent:
+def answered(number: int) -> HistoryItem:
     message = Message("assistant", "It is a cat.")
-    return Sent(message, 10, f"t{number:03}", step=f"r{number:03}", size=count_message_bytes(message))
+    return HistoryItem(message, 10, f"t{number:03}", step=f"r{number:03}", size=count_message_bytes(message))
 
 
-def album(count: int, size: int = 10_000) -> list[Sent]:
+def album(count: int, size: int = 10_000) -> list[HistoryItem]:
     return [each for number in range(count) for each in (asked(number, size), answered(number))]
 
 
-def hidden(sent: list[Sent]) -> list[str]:
+def hidden(sent: list[HistoryItem]) -> list[str]:
     return [each.turn for each in sent if each.hidden]
 
 
-def total(sent: list[Sent]) -> int:
+def total(sent: list[HistoryItem]) -> int:
     return sum(each.size for each in sent)
 
 
 def test_nothing_is_told_in_words_that_fits() -> None:
     sent = album(5)
 
-    assert fit(sent, None, fitting(ROOM, bytes_=total(sent))) == (sent, None, sum(each.tokens for each in sent))
+    assert fit_items(sent, None, fitting(ROOM, bytes_=total(sent))) == (sent, None, sum(each.tokens for each in sent))
 
 
 def test_the_oldest_are_until_there_is_room_to_grow() -> None:
-    kept = fit(album(10), None, fitting(ROOM, bytes_=100_000))
+    kept = fit_items(album(10), None, fitting(ROOM, bytes_=100_000))
 
     assert hidden(kept.sent) == ["t000", "t001", "t002", "t003", "t004"]
     assert total(kept.sent) <= 100_000 * LOW_WATER
     assert len(kept.sent) == 20
-    assert kept.cut == Cut("oldest_first", Key("t000", 0), limit=ROOM, hidden=Key("t004", 0), byte_limit=100_000)
+    assert kept.cut == TruncationPoint(
+        "oldest_first", MessageKey("t000", 0), limit=ROOM, hidden=MessageKey("t004", 0), byte_limit=100_000
+    )
 
 
 def test_it_stays_so_until_the_next_does_not_fit() -> None:
-    first = fit(album(10), None, fitting(ROOM, bytes_=100_000))
+    first = fit_items(album(10), None, fitting(ROOM, bytes_=100_000))
 
     for count in (11, 12, 13):
-        later = fit(album(count), first.cut, fitting(ROOM, bytes_=100_000))
+        later = fit_items(album(count), first.cut, fitting(ROOM, bytes_=100_000))
         assert later.cut == first.cut
         assert later.sent[: len(first.sent)] == first.sent
-    assert fit(album(15), first.cut, fitting(ROOM, bytes_=100_000)).cut != first.cut
+    assert fit_items(album(15), first.cut, fitting(ROOM, bytes_=100_000)).cut != first.cut
 
 
 def test_what_was_written_down_says_the_same() -> None:
-    kept = fit(album(10), None, fitting(ROOM, bytes_=100_000))
+    kept = fit_items(album(10), None, fitting(ROOM, bytes_=100_000))
 
     assert kept.cut is not None
-    assert read_cut(kept.cut.to_json()) == kept.cut
-    assert apply_cut(album(10), kept.cut, fitting(ROOM, bytes_=100_000)) == kept.sent
+    assert read_truncation_point(kept.cut.to_json()) == kept.cut
+    assert apply_truncation(album(10), kept.cut, fitting(ROOM, bytes_=100_000)) == kept.sent
 
 
 def test_the_newest_is_shown_where_it_fits_at_all() -> None:
-    kept = fit(album(2, 70_000), None, fitting(ROOM, bytes_=100_000))
+    kept = fit_items(album(2, 70_000), None, fitting(ROOM, bytes_=100_000))
 
     assert hidden(kept.sent) == ["t000"]
 
@@ -78,11 +85,11 @@ def test_the_newest_is_shown_where_it_fits_at_all() -> None:
 def test_what_the_open_turn_is_about_is_shown() -> None:
     sent = [*album(2, 40_000), asked(2, 40_000)]
 
-    assert hidden(fit(sent, None, fitting(ROOM, bytes_=50_000, turn="t002")).sent) == ["t000", "t001"]
+    assert hidden(fit_items(sent, None, fitting(ROOM, bytes_=50_000, turn="t002")).sent) == ["t000", "t001"]
 
 
 def test_what_is_pinned_is_shown() -> None:
-    kept = fit(album(4, 40_000), None, fitting(ROOM, bytes_=100_000, pinned=["t000"]))
+    kept = fit_items(album(4, 40_000), None, fitting(ROOM, bytes_=100_000, pinned=["t000"]))
 
     assert hidden(kept.sent) == ["t001", "t002"]
 
@@ -92,11 +99,11 @@ def test_the_newest_group_of_the_open_turn_is_shown() -> None:
     results = [Message("tool", [ToolResult(each, [Image(data="A" * 40_000)])]) for each in "ab"]
     messages = [Message("user", "What?"), calls[0], results[0], calls[1], results[1]]
     sent = [
-        Sent(each, 1, "t", is_input=place == 0, step=f"s{place}", size=count_message_bytes(each))
+        HistoryItem(each, 1, "t", is_input=place == 0, step=f"s{place}", size=count_message_bytes(each))
         for place, each in enumerate(messages)
     ]
 
-    kept = fit(sent, None, fitting(ROOM, bytes_=60_000, turn="t"))
+    kept = fit_items(sent, None, fitting(ROOM, bytes_=60_000, turn="t"))
 
     assert [each.hidden for each in kept.sent] == [0, 0, 1, 0, 0]
 
@@ -104,7 +111,7 @@ def test_the_newest_group_of_the_open_turn_is_shown() -> None:
 def test_where_pictures_are_not_the_reason_whole_turns_are_left_out() -> None:
     sent = [each._replace(size=10_000) for each in album(10, 1)]
 
-    kept = fit(sent, None, fitting(ROOM, bytes_=100_000))
+    kept = fit_items(sent, None, fitting(ROOM, bytes_=100_000))
 
     assert total(kept.sent) <= 100_000
     assert kept.sent[-1] == sent[-1]
@@ -113,7 +120,9 @@ def test_where_pictures_are_not_the_reason_whole_turns_are_left_out() -> None:
 
 
 def test_more_room_deserves_another_look() -> None:
-    cut = Cut("oldest_first", Key("t000", 0), limit=ROOM, hidden=Key("t004", 0), byte_limit=100_000)
+    cut = TruncationPoint(
+        "oldest_first", MessageKey("t000", 0), limit=ROOM, hidden=MessageKey("t004", 0), byte_limit=100_000
+    )
 
     assert fitting(ROOM, bytes_=100_000).still_holds(cut)
     assert fitting(ROOM, bytes_=50_000).still_holds(cut)
@@ -121,15 +130,17 @@ def test_more_room_deserves_another_look() -> None:
 
 
 def test_a_message_that_is_not_there_hides_nothing() -> None:
-    cut = Cut("oldest_first", Key("t000", 0), limit=ROOM, hidden=Key("nowhere", 0), byte_limit=ROOM)
+    cut = TruncationPoint(
+        "oldest_first", MessageKey("t000", 0), limit=ROOM, hidden=MessageKey("nowhere", 0), byte_limit=ROOM
+    )
 
-    assert hidden(fit(album(3), cut, fitting(ROOM)).sent) == []
+    assert hidden(fit_items(album(3), cut, fitting(ROOM)).sent) == []
 
 
 def test_what_was_said_is_told_without_it_too() -> None:
     sent = asked(0)._replace(said=asked(0).message)
 
-    told = hide_media(sent, lambda _: 1)
+    told = replace_item_media(sent, lambda _: 1)
 
     assert (told.hidden, told.tokens) == (1, 1)
     assert told.said == told.message
@@ -138,5 +149,5 @@ def test_what_was_said_is_told_without_it_too() -> None:
 def test_without_a_cut_as_much_is_hidden_as_has_to_be() -> None:
     sent = album(3, 40_000)
 
-    assert hide_oldest(sent, fitting(ROOM)) == sent
-    assert hidden(hide_oldest(sent, fitting(ROOM, bytes_=100_000))) == ["t000", "t001"]
+    assert replace_oldest_item_media(sent, fitting(ROOM)) == sent
+    assert hidden(replace_oldest_item_media(sent, fitting(ROOM, bytes_=100_000))) == ["t000", "t001"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nexus_core import Section
-from nexus_core.assembly.memories import choose_memories, without_memories
+from nexus_core.request.input import choose_memories, without_memories
 
 
 def count(text: str) -> int:

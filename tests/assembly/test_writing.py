@@ -15,10 +15,9 @@ from google.genai import types
 from openai.resources.chat.completions import Completions
 from openai.resources.responses.responses import Responses
 
-from nexus_core.assembly.options import CONTENT, KNOWN
-from nexus_core.assembly.writing import CallWriter, writer_for
 from nexus_core.dialects.registry import BUILT_IN_DIALECTS, get_dialect
 from nexus_core.errors import BudgetError, UnknownNameError
+from nexus_core.request.write import CONTENT_FIELDS, OPTION_FIELDS, CallWriter, build_writer
 from nexus_core.types.assembled import AssembledContext
 from nexus_core.types.budget import TokenBudget
 from nexus_core.types.messages import Conversation, Message, Reasoning, Text, Tool, ToolCall, ToolResult
@@ -221,7 +220,7 @@ def test_options_that_only_other_apis_know_are_left_out_and_those_that_nobody_kn
 
 @EVERY_API
 def test_options_of_the_settings_do_not_say_what_is_told_to_the_model(api: str) -> None:
-    config = dict.fromkeys(CONTENT, "from the settings")
+    config = dict.fromkeys(CONTENT_FIELDS, "from the settings")
 
     written = context_of([user()], model=FOR_API[api], model_config=config).to(api)
 
@@ -270,12 +269,12 @@ def test_every_known_option_is_one_of_the_sdks() -> None:
     def parameters(call: Any) -> set[str]:
         return set(inspect.signature(call).parameters)
 
-    assert KNOWN["openai"] <= parameters(Completions.create)
-    assert KNOWN["responses"] <= parameters(Responses.create)
+    assert OPTION_FIELDS["openai"] <= parameters(Completions.create)
+    assert OPTION_FIELDS["responses"] <= parameters(Responses.create)
     # Of the beta; and what models take that are not of today.
     elsewhere = {"betas", "context_management", "mcp_servers", "temperature", "top_k", "top_p"}
-    assert KNOWN["anthropic"] - elsewhere <= parameters(Messages.create)
-    assert KNOWN["gemini"] - {"config"} <= types.GenerateContentConfig.model_fields.keys()
+    assert OPTION_FIELDS["anthropic"] - elsewhere <= parameters(Messages.create)
+    assert OPTION_FIELDS["gemini"] - {"config"} <= types.GenerateContentConfig.model_fields.keys()
 
 
 # ---- what providers are told to keep --------------------------------------------------------------------------------
@@ -497,11 +496,11 @@ def test_another_session_finds_the_static_zone_and_a_fork_all_but_its_own_turn()
 
 
 def test_a_writer_goes_by_the_settings() -> None:
-    assert writer_for(CLAUDE, find_model, Settings(), BUILT_IN_DIALECTS) == CallWriter(
+    assert build_writer(CLAUDE, find_model, Settings(), BUILT_IN_DIALECTS) == CallWriter(
         CLAUDE, find_model, enabled=True, ttl="5m"
     )
     settings = Settings({"cache": {"enabled": False, "ttl": "1h"}})
-    assert writer_for(CLAUDE, find_model, settings, BUILT_IN_DIALECTS) == CallWriter(
+    assert build_writer(CLAUDE, find_model, settings, BUILT_IN_DIALECTS) == CallWriter(
         CLAUDE, find_model, enabled=False, ttl="1h"
     )
 

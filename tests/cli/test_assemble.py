@@ -229,7 +229,7 @@ def test_a_message_to_a_session_that_is_not_there_is_what_would_begin_it(cli: Cl
 def test_what_would_begin_a_session_is_what_it_sends_first(
     cli: Cli, nexus: Nexus, api: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nexus_core.session.place.now_ms", lambda: 1_700_000_000_000)
+    monkeypatch.setattr("nexus_core.request.runtime.get_time_ms", lambda: 1_700_000_000_000)
     model = "claude-sonnet-4"
 
     outcome = cli("assemble", "hi", "--session", "demo", "-m", model, "--role", "manager", "--api", api)

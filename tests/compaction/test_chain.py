@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from nexus_core.compaction.calling import call_summarizer, settle
-from nexus_core.compaction.chain import Summary, SummaryTask, ask_summarizers
 from nexus_core.compaction.extractive import extractive_summarizer
 from nexus_core.compaction.prompts import write_transcript
+from nexus_core.compaction.summarize import Summary, SummaryTask, ask_summarizers, call_summarizer
 from nexus_core.errors import NexusError, SummaryError
-from nexus_core.session.drivers import run
+from nexus_core.runner import run
 from nexus_core.types.assembled import AssembledContext
 from nexus_core.types.budget import TokenBudget
 from nexus_core.types.compaction import Summarizer, SummaryRequest
@@ -177,10 +176,6 @@ def test_what_is_awaited_is_awaited_by_whoever_has_the_event_loop() -> None:
 
     own, used = asyncio.run(main())
     assert own is used
-
-
-def test_a_value_that_cannot_be_awaited_is_taken_as_it_is() -> None:
-    assert settle(3) == 3
 
 
 def request() -> SummaryRequest:

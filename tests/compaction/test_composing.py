@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus_core.compaction.composing import (
-    Composed,
+from nexus_core.compaction.compose import (
+    ComposedSummary,
     Evidence,
-    Shares,
+    SummaryShares,
     compose_summary,
+    compute_summary_limit,
+    divide_summary_limit,
     read_evidence,
-    share_out,
-    summary_room,
 )
 from nexus_core.compaction.options import CompactionOptions, FidelityPolicy
 from nexus_core.tokens.estimator import estimate
@@ -23,7 +23,7 @@ from nexus_core.types.compaction import ThreadMessage
 from tests.compaction.threads import answered, called, said, words
 from tests.effort import examples
 
-SHARES = Shares(prose=100, facts=200, words=100)
+SHARES = SummaryShares(prose=100, facts=200, words=100)
 
 
 def composed(
@@ -32,10 +32,10 @@ def composed(
     *,
     evidence: bool = True,
     policy: FidelityPolicy = "reinject",
-    shares: Shares = SHARES,
+    shares: SummaryShares = SHARES,
     kept: tuple[ThreadMessage, ...] = (),
     previous: Evidence = Evidence(),  # noqa: B008 - it never changes
-) -> Composed:
+) -> ComposedSummary:
     return compose_summary(
         prose,
         covered=covered,
@@ -78,7 +78,7 @@ def test_a_warning_policy_shows_the_most_important_facts_whatever_the_prose_says
 def test_facts_that_there_is_no_room_for_are_recoverable_by_their_step() -> None:
     covered = [answered(" ".join(f"src/module{number}.py" for number in range(40)), "s7")]
 
-    done = composed(covered, shares=Shares(100, 30, 0))
+    done = composed(covered, shares=SummaryShares(100, 30, 0))
 
     fidelity = done.fidelity["path"]
     assert (len(fidelity.retained) > 0, fidelity.lost) == (True, ())
@@ -117,16 +117,16 @@ def test_a_compaction_of_another_program_has_no_evidence(data: object) -> None:
 
 @pytest.mark.acceptance("B-09")
 def test_the_room_of_a_summary_is_divided() -> None:
-    assert share_out(10_000, facts=4000, words=4000, prose=8000) == Shares(3314, 3313, 3313)
-    assert share_out(100_000, facts=4000, words=3000) == Shares(4000, 4000, 3000)
-    assert share_out(10, facts=4000, words=4000, prose=8000) == Shares(1, 0, 0)
+    assert divide_summary_limit(10_000, facts=4000, words=4000, prose=8000) == SummaryShares(3314, 3313, 3313)
+    assert divide_summary_limit(100_000, facts=4000, words=3000) == SummaryShares(4000, 4000, 3000)
+    assert divide_summary_limit(10, facts=4000, words=4000, prose=8000) == SummaryShares(1, 0, 0)
 
 
 @pytest.mark.acceptance("B-09")
 def test_a_summary_takes_its_share_of_the_window_and_no_more_than_it_can_use() -> None:
-    assert summary_room(CompactionOptions(summary_budget_ratio=0.1), 20_000) == 2000
-    assert summary_room(CompactionOptions(evidence_tokens=100, user_tokens=200), 1_000_000) == 4360
-    assert summary_room(CompactionOptions(evidence=False), 1_000_000) == 4060
+    assert compute_summary_limit(CompactionOptions(summary_budget_ratio=0.1), 20_000) == 2000
+    assert compute_summary_limit(CompactionOptions(evidence_tokens=100, user_tokens=200), 1_000_000) == 4360
+    assert compute_summary_limit(CompactionOptions(evidence=False), 1_000_000) == 4060
 
 
 HOSTILE = st.lists(
@@ -176,7 +176,7 @@ def test_nothing_in_a_summary_closes_its_boundary(prose: str, told: str, result:
 @settings(max_examples=examples(100), deadline=None)
 def test_facts_and_words_keep_to_their_shares(texts: list[str], room: int) -> None:
     covered = [said(text, f"s{place}", place) for place, text in enumerate(texts)]
-    shares = share_out(room, facts=4000, words=4000, prose=8000)
+    shares = divide_summary_limit(room, facts=4000, words=4000, prose=8000)
 
     text = compose_summary("word", covered=covered, shares=shares, count=estimate).text
 

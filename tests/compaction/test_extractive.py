@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus_core.compaction.extractive import extractive_summarizer, summarise
-from nexus_core.compaction.summary import create_summary_message
+from nexus_core.compaction.extractive import extractive_summarizer, summarize_extractively
+from nexus_core.thread.summary_message import create_summary_message
 from nexus_core.tokens.estimator import estimate
 from nexus_core.types.compaction import SummaryRequest
 from nexus_core.types.messages import Image, Message, ToolCall, ToolResult
@@ -36,7 +36,7 @@ def test_each_turn_says_what_was_asked_done_and_achieved() -> None:
         Message("assistant", "I cached the session. Login is fast now."),
     ]
 
-    assert summarise(request(messages), words) == (
+    assert summarize_extractively(request(messages), words) == (
         "- Asked: Login is slow. Fix src/auth.py please.\n"
         "  Did: bash (2 times), edit_file\n"
         "  Changed: src/auth.py\n"
@@ -58,19 +58,23 @@ def ran(call: str, result: str, tool: str = "bash", *, is_error: bool = False) -
 def test_a_command_that_worked_in_the_end_has_not_failed(result: str) -> None:
     messages = [Message("user", "Fix it."), *ran("a", "boom\nexit code: 1"), *ran("b", result)]
 
-    assert "Failed" not in summarise(request(messages), words)
-    assert "Failed: pytest -q (exit 1)" in summarise(request([*messages, *ran("c", "exit code: 1")]), words)
+    assert "Failed" not in summarize_extractively(request(messages), words)
+    assert "Failed: pytest -q (exit 1)" in summarize_extractively(
+        request([*messages, *ran("c", "exit code: 1")]), words
+    )
 
 
 @pytest.mark.parametrize(("is_error", "told"), [(False, ""), (True, "  Failed: read_file (failed)")])
 def test_a_file_that_speaks_of_exit_codes_is_no_failure(is_error: bool, told: str) -> None:
     messages = [Message("user", "Read it."), *ran("a", "Ends with exit code 5.", "read_file", is_error=is_error)]
 
-    assert [line for line in summarise(request(messages), words).split("\n") if "Failed" in line] == [told] * is_error
+    assert [line for line in summarize_extractively(request(messages), words).split("\n") if "Failed" in line] == [
+        told
+    ] * is_error
 
 
 def test_the_newest_turns_are_told_in_full_and_older_ones_by_what_was_asked() -> None:
-    lines = summarise(request(conversation(20), 250), words).split("\n")
+    lines = summarize_extractively(request(conversation(20), 250), words).split("\n")
 
     assert lines[0].startswith("- (left out: ")
     asked = [line for line in lines if line.startswith("- Asked")]
@@ -90,7 +94,7 @@ def test_what_somebody_asked_for_is_known_in_a_language_without_blanks() -> None
         )
     ]
 
-    told = summarise(request(messages, 20, focus="\u767b\u5f55"), words)
+    told = summarize_extractively(request(messages, 20, focus="\u767b\u5f55"), words)
 
     assert f"- Asked: {login}\u3002 \u8bf7\u770b3\u3002\n  Outcome: \u4fee\u597d3\u3002" in told
 
@@ -99,8 +103,8 @@ def test_what_somebody_asked_for_is_told_in_full() -> None:
     messages = conversation(30)
     messages[0] = Message("user", "Remember the zebra migration in src/part0.py, it must run on Sunday.")
 
-    without = summarise(request(messages, 200), words)
-    focused = summarise(request(messages, 200, focus="zebra migration"), words)
+    without = summarize_extractively(request(messages, 200), words)
+    focused = summarize_extractively(request(messages, 200, focus="zebra migration"), words)
 
     assert "zebra" not in without
     assert "zebra migration" in focused
@@ -109,7 +113,7 @@ def test_what_somebody_asked_for_is_told_in_full() -> None:
 def test_what_was_summarised_before_stays_in_part() -> None:
     earlier = "\n".join(f"- Asked: about the login of customer {number}" for number in range(50))
 
-    text = summarise(request(conversation(10), 150, previous=earlier), words)
+    text = summarize_extractively(request(conversation(10), 150, previous=earlier), words)
 
     assert "customer" in text.split("\n")[0]
     assert "part9" in text
@@ -119,7 +123,7 @@ def test_what_was_summarised_before_stays_in_part() -> None:
 def test_a_chain_of_summaries_does_not_collect_notes_about_what_is_left_out() -> None:
     text = ""
     for _ in range(6):
-        text = summarise(request(conversation(20), 200, previous=text), words)
+        text = summarize_extractively(request(conversation(20), 200, previous=text), words)
 
     assert text.count("left out") == 1
 
@@ -127,7 +131,7 @@ def test_a_chain_of_summaries_does_not_collect_notes_about_what_is_left_out() ->
 def test_summaries_and_instructions_are_no_turns() -> None:
     messages = [create_summary_message("Before."), Message("system", "Be kind."), Message("user", "Go on.")]
 
-    assert summarise(request(messages), words) == "- Asked: Go on."
+    assert summarize_extractively(request(messages), words) == "- Asked: Go on."
 
 
 def test_a_long_question_is_told_by_its_first_sentence_and_what_it_is_about() -> None:
@@ -137,7 +141,7 @@ def test_a_long_question_is_told_by_its_first_sentence_and_what_it_is_about() ->
         Message("assistant", "parser fixed"),
     ]
 
-    text = summarise(request(messages), words)
+    text = summarize_extractively(request(messages), words)
 
     assert text.startswith("- Asked: Fix the parser.")
     assert "The parser fails on tabs." in text
@@ -159,16 +163,16 @@ def test_whatever_was_said_it_is_never_too_long_and_always_the_same(
 ) -> None:
     given_request = request(messages, limit, previous=previous, focus=focus)
 
-    text = summarise(given_request, count)
+    text = summarize_extractively(given_request, count)
 
     assert count(text) <= limit
-    assert text == summarise(given_request, count)
+    assert text == summarize_extractively(given_request, count)
 
 
 def test_a_sentence_that_is_said_over_and_over_is_told_once() -> None:
     asked = Message("user", "Look at the cache. " + "Please explain why it is slow. " * 40)
 
-    text = summarise(request([asked, Message("assistant", "It is the cache. " * 20)]))
+    text = summarize_extractively(request([asked, Message("assistant", "It is the cache. " * 20)]))
 
     assert text == "- Asked: Look at the cache. Please explain why it is slow.\n  Outcome: It is the cache."
 
@@ -177,15 +181,17 @@ def test_pictures_and_documents_without_a_word_are_told_as_such() -> None:
     picture = Image(mime="image/png", data="AAAA")
     messages = [Message("user", (picture, picture)), Message("assistant", "A cat. Another cat.")]
 
-    assert summarise(request(messages)) == "- Asked: (a picture) (a picture)\n  Outcome: A cat. Another cat."
+    assert (
+        summarize_extractively(request(messages)) == "- Asked: (a picture) (a picture)\n  Outcome: A cat. Another cat."
+    )
 
 
 def test_room_that_no_turn_needs_is_for_what_was_summarised_before() -> None:
     previous = "\n".join(f"They fixed part {number}." for number in range(100))
 
-    alone = summarise(request([], 200, previous=previous), words)
-    beside = summarise(request([Message("user", "And part 3?")], 200, previous=previous), words)
-    crowded = summarise(request(conversation(30), 200, previous=previous), words)
+    alone = summarize_extractively(request([], 200, previous=previous), words)
+    beside = summarize_extractively(request([Message("user", "And part 3?")], 200, previous=previous), words)
+    crowded = summarize_extractively(request(conversation(30), 200, previous=previous), words)
 
     assert alone.count("They fixed") == 40
     assert beside.count("They fixed") > 35
@@ -196,7 +202,7 @@ def test_room_that_no_turn_needs_is_for_what_was_summarised_before() -> None:
 def test_a_summary_of_one_long_line_is_not_lost() -> None:
     previous = "It began with the login. " + "Then came more. " * 200 + "It ended with the cache."
 
-    summary = summarise(request([Message("user", "And now?")], 100, previous=previous), words)
+    summary = summarize_extractively(request([Message("user", "And now?")], 100, previous=previous), words)
 
     assert summary.startswith("It began with the login.")
     assert "It ended with the cache." in summary

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nexus_core.compaction.fidelity import fidelity_to_json, measure_fidelity, stands_in
+from nexus_core.compaction.compose import fidelity_to_json, measure_fidelity, occurs_in
 from nexus_core.types.compaction import Fact
 
 
@@ -21,7 +21,7 @@ from nexus_core.types.compaction import Fact
     ],
 )
 def test_a_fact_stands_in_a_text(fact: str, text: str) -> None:
-    assert stands_in(fact, text)
+    assert occurs_in(fact, text)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_a_fact_stands_in_a_text(fact: str, text: str) -> None:
     ],
 )
 def test_a_part_of_something_longer_is_another_fact(fact: str, text: str) -> None:
-    assert not stands_in(fact, text)
+    assert not occurs_in(fact, text)
 
 
 def test_each_class_says_what_became_of_its_facts() -> None:
@@ -63,4 +63,4 @@ def test_each_class_says_what_became_of_its_facts() -> None:
 
 
 def test_a_word_that_is_everywhere_inside_others_is_looked_for_only_so_often() -> None:
-    assert not stands_in("a", "ba" * 100_000 + " a")
+    assert not occurs_in("a", "ba" * 100_000 + " a")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nexus_core import ConfigError, Nexus
-from nexus_core.compaction.options import CompactionOptions, compaction_options
+from nexus_core.compaction.options import CompactionOptions, read_compaction_options
 from nexus_core.config.schema import CompactionConfig, Config
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
@@ -17,13 +17,13 @@ def test_the_defaults_are_those_of_the_schema() -> None:
     said = {name: tuple(value) if isinstance(value, list) else value for name, value in said.items()}
 
     assert CompactionOptions()._asdict() == said
-    assert compaction_options(Settings()) == CompactionOptions()
+    assert read_compaction_options(Settings()) == CompactionOptions()
 
 
 def test_what_was_set_counts() -> None:
     settings = Settings({"compaction": {"keep_turns": 5, "summarizers": ["local"], "command": ["llm", "-m", "x"]}})
 
-    options = compaction_options(settings)
+    options = read_compaction_options(settings)
 
     assert (options.keep_turns, options.summarizers, options.command) == (5, ("local",), ("llm", "-m", "x"))
     assert options.target_ratio == 0.6
@@ -87,7 +87,7 @@ def test_a_project_cannot_turn_off_that_secrets_are_taken_out(make_nexus: MakeNe
 
     loaded = nexus.load()
 
-    assert compaction_options(loaded.settings)[6:10] == (9, 0.25, 0.25, True)
+    assert read_compaction_options(loaded.settings)[6:10] == (9, 0.25, 0.25, True)
     assert [finding.code for finding in loaded.findings] == ["protected-setting"]
 
 
@@ -98,7 +98,7 @@ def test_who_summarises_waits_for_approval_in_a_project(make_nexus: MakeNexus, s
 
     loaded = nexus.load()
 
-    assert compaction_options(loaded.settings) == CompactionOptions()
+    assert read_compaction_options(loaded.settings) == CompactionOptions()
     assert [part.decision for part in loaded.active] == ["pending"]
 
 
@@ -109,7 +109,7 @@ def test_a_chain_of_one_layer_takes_the_place_of_that_of_another(make_nexus: Mak
     write_files(nexus.cwd, {".nexus3/config.json": '{"compaction": {"summarizers": ["c"], "command": ["z"]}}'})
     approve_all(nexus)
 
-    options = compaction_options(nexus.load().settings)
+    options = read_compaction_options(nexus.load().settings)
 
     assert (options.summarizers, options.command) == (("c",), ("z",))
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus_core.compaction.pieces import MOST_PIECES, OVERHEAD, SAFETY, cut_pieces
 from nexus_core.compaction.prompts import write_transcript
+from nexus_core.compaction.summarize import MAX_PIECES, PROMPT_OVERHEAD_TOKENS, WINDOW_SAFETY_SHARE, split_into_pieces
 from nexus_core.types.messages import Message, ToolCall
 from tests.compaction.threads import conversation, words
 from tests.effort import examples
@@ -15,11 +15,11 @@ from tests.history.conversations import conversations
 
 
 def room(window: int, beside: int = 0) -> int:
-    return int(window * SAFETY) - OVERHEAD - beside
+    return int(window * WINDOW_SAFETY_SHARE) - PROMPT_OVERHEAD_TOKENS - beside
 
 
 def cut(messages: list[Message], window: int, beside: int = 0) -> list[tuple[Message, ...]]:
-    return cut_pieces(messages, window, beside=beside, count=words)
+    return split_into_pieces(messages, window, beside=beside, count=words)
 
 
 @pytest.mark.parametrize("window", [0, 100_000])
@@ -65,7 +65,7 @@ def test_a_message_that_is_too_long_is_shortened() -> None:
 def test_there_are_never_more_pieces_than_anybody_pays_for() -> None:
     pieces = cut(conversation(3000), 800)
 
-    assert len(pieces) <= MOST_PIECES
+    assert len(pieces) <= MAX_PIECES
     assert all(words(write_transcript(piece)) <= room(800) + 4 for piece in pieces)
     assert "part0" in write_transcript(pieces[0])
     assert "part 2999" in write_transcript(pieces[-1])
@@ -76,6 +76,6 @@ def test_there_are_never_more_pieces_than_anybody_pays_for() -> None:
 def test_however_small_a_window_is_there_are_pieces(messages: list[Message], window: int, beside: int) -> None:
     pieces = cut(messages, window, beside)
 
-    assert 1 <= len(pieces) <= MOST_PIECES
+    assert 1 <= len(pieces) <= MAX_PIECES
     calls = [part for piece in pieces for message in piece for part in message.parts if isinstance(part, ToolCall)]
     assert len(calls) <= sum(len(message.tool_calls) for message in messages)

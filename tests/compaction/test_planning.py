@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_core import BudgetError, Nexus, PluginError, hookimpl
-from nexus_core.compaction.outline import outline_thread
-from nexus_core.compaction.planning import Selection, select_steps
+from nexus_core.compaction.plan import CompactionSelection, outline_thread, select_steps
 from nexus_core.host.discovery import PluginPolicy
 from nexus_core.host.manager import Host
 from nexus_core.plugin import CompactionPlan
@@ -27,11 +26,11 @@ def budget(
     return CompactionBudget(available=available, target=target, fixed=fixed, summary=summary, keep_turns=keep)
 
 
-def select(thread: ThreadOutline, given: CompactionBudget, host: Host = BUNDLED) -> Selection | None:
+def select(thread: ThreadOutline, given: CompactionBudget, host: Host = BUNDLED) -> CompactionSelection | None:
     return select_steps(host, thread, given, SimpleTokenCounter())
 
 
-def selected(thread: ThreadOutline, given: CompactionBudget, host: Host = BUNDLED) -> Selection:
+def selected(thread: ThreadOutline, given: CompactionBudget, host: Host = BUNDLED) -> CompactionSelection:
     found = select(thread, given, host)
     assert found is not None
     return found
@@ -207,7 +206,7 @@ class Planner:
 LONG = outline_thread(turns(*[(50, 150)] * 6, (50, 100, 100), open_last=True), open_turn="t6")
 
 
-def planned(plan: CompactionPlan | None, given: CompactionBudget | None = None) -> Selection:
+def planned(plan: CompactionPlan | None, given: CompactionBudget | None = None) -> CompactionSelection:
     with Nexus(layers=False, plugins=[Planner(plan)]) as nexus:
         return selected(LONG, given or budget(1600, 900), nexus.host)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_core.compaction.evidence.rendering import render_facts
+from nexus_core.compaction.quotes import render_facts
 from nexus_core.tokens.estimator import estimate
 from nexus_core.types.compaction import FACT_CLASSES, Fact
 from tests.compaction.threads import words

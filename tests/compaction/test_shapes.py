@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from nexus_core.compaction.evidence.shapes import (
-    MOST,
-    as_identifier,
-    as_path,
+from nexus_core.compaction.facts import (
+    MAX_FACTS_PER_TEXT,
     find_code,
     find_errors,
     find_facts,
     find_urls,
+    parse_identifier,
+    parse_path,
 )
 
 PATHS = [
@@ -35,7 +35,7 @@ PATHS = [
 
 @pytest.mark.parametrize(("word", "path"), PATHS)
 def test_a_path_is_known_by_its_shape(word: str, path: str) -> None:
-    assert as_path(word) == path
+    assert parse_path(word) == path
 
 
 UNSPACED = {
@@ -93,7 +93,7 @@ def test_a_word_that_begins_like_a_unit_is_none_in_any_language() -> None:
     ],
 )
 def test_ordinary_words_are_no_paths(word: str) -> None:
-    assert as_path(word) is None
+    assert parse_path(word) is None
 
 
 @pytest.mark.parametrize(
@@ -118,14 +118,14 @@ def test_ordinary_words_are_no_paths(word: str) -> None:
     ],
 )
 def test_an_identifier_is_known_by_its_shape(word: str) -> None:
-    assert as_identifier(word) == word
+    assert parse_identifier(word) == word
 
 
 @pytest.mark.parametrize(
     "word", ["UTF-8", "SHA-256", "deadbeef", "1234567", "2024-01-05", "x86_64", "python3", "H2O", "well-known"]
 )
 def test_ordinary_words_are_no_identifiers(word: str) -> None:
-    assert as_identifier(word) is None
+    assert parse_identifier(word) is None
 
 
 def test_links_end_where_the_sentence_goes_on() -> None:
@@ -213,7 +213,7 @@ def test_of_a_long_listing_only_its_beginning_is_taken() -> None:
 
     found = [text for kind, text in find_facts(listing) if kind == "path"]
 
-    assert found == [f"src/module{number}/file.py" for number in range(MOST)]
+    assert found == [f"src/module{number}/file.py" for number in range(MAX_FACTS_PER_TEXT)]
 
 
 def test_each_fact_is_found_once() -> None:

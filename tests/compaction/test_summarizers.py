@@ -7,10 +7,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from nexus_core import Nexus, UnknownNameError, hookimpl
-from nexus_core.compaction.chain import SummaryTask, ask_summarizers
-from nexus_core.compaction.summarizers import find_summarizers
+from nexus_core.compaction.summarize import SummaryTask, ask_summarizers, find_summarizers
 from nexus_core.plugin import LoadedLayers, Summarizer, SummaryRequest
-from nexus_core.session.drivers import run
+from nexus_core.runner import run
 from nexus_core.testing import check_plugin
 from tests.compaction.threads import conversation, words
 

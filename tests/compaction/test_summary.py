@@ -11,10 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_core import Nexus, Session
-from nexus_core.compaction.summary import create_summary_message, is_summary, summary_in_session, trust_of
 from nexus_core.dialects.registry import get_dialect
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
+from nexus_core.thread.summary_message import (
+    build_session_summary,
+    create_summary_message,
+    get_summary_trust,
+    is_summary,
+)
 from nexus_core.types.messages import Message, ToolResult
 from nexus_core.types.prompt import TRUST_LEVELS, TrustLevel, lowest_trust
 from tests.effort import examples
@@ -48,7 +53,7 @@ def test_the_time_is_now_where_nobody_says_it() -> None:
 
 @pytest.mark.acceptance("C-09", "H-05")
 def test_in_a_session_it_has_the_marker_of_the_ledger() -> None:
-    message = summary_in_session("They fixed login.", "step-1")
+    message = build_session_summary("They fixed login.", "step-1")
 
     assert (message.role, message.content) == ("user", "[Previous conversation summary]\nThey fixed login.")
 
@@ -56,7 +61,7 @@ def test_in_a_session_it_has_the_marker_of_the_ledger() -> None:
 @pytest.mark.acceptance("C-09")
 def test_a_summary_is_known_by_its_flag_and_not_by_its_text() -> None:
     assert is_summary(create_summary_message("x"))
-    assert is_summary(summary_in_session("x", "s"))
+    assert is_summary(build_session_summary("x", "s"))
     assert not is_summary(Message("user", create_summary_message("x").content))
 
 
@@ -98,10 +103,10 @@ def test_no_summary_is_trusted_more_than_the_least_of_what_went_into_it(tree: ob
 def test_what_a_tool_brought_makes_a_summary_foreign_for_good() -> None:
     own, foreign = Message("user", "x"), Message("tool", (ToolResult("c", "y"),))
 
-    assert trust_of([own]) == "user"
-    assert trust_of([own, foreign]) == "foreign"
-    assert trust_of([own], trust_of([foreign])) == "foreign"
-    assert trust_of([], "project") == "project"
+    assert get_summary_trust([own]) == "user"
+    assert get_summary_trust([own, foreign]) == "foreign"
+    assert get_summary_trust([own], get_summary_trust([foreign])) == "foreign"
+    assert get_summary_trust([], "project") == "project"
 
 
 def configured_session(nexus: Nexus) -> Session:

@@ -34,7 +34,7 @@ BY_OTHERS = {"docs/reference/hooks.md": "test_the_example_of_a_hook_keeps_the_co
 CHEAP = {"nexus_core", "nexus_core.context", "nexus_core.plugin", "nexus_core.testing"}
 GIVEN = {
     "docs/how-to/find-out-what-a-model-read.md": (
-        "from nexus_core.session.steps.recorded import RecordedStep; step: RecordedStep"
+        "from nexus_core.thread.turns import RecordedStep; step: RecordedStep"
     ),
     "docs/reference/findings.md": "from typing import Any; messages: list[dict[str, Any]]; request: dict[str, Any]",
 }

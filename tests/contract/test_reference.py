@@ -18,7 +18,7 @@ import nexus_core.context
 import nexus_core.plugin
 import nexus_core.testing
 from nexus_core import AssembledContext, AsyncSession, Nexus, Session
-from nexus_core.session.steps.recorded import RecordedCall, RecordedStep
+from nexus_core.thread.turns import RecordedCall, RecordedStep
 from tests.conftest import ROOT
 
 REFERENCE = ROOT / "docs/reference"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nexus_core import fit_messages
-from nexus_core.history import message_cache
+from nexus_core.history import counted_messages
 from tests.history.counters import Characters
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def test_a_message_that_is_changed_while_it_is_counted_is_read_again() -> None:
 
 
 def test_no_more_characters_are_remembered_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(message_cache, "MAX_CACHED_CHARACTERS", 1000)
+    monkeypatch.setattr(counted_messages, "MAX_CACHED_CHARACTERS", 1000)
     counter = Characters()
     messages = [{"role": "user", "content": f"{number:0100}"} for number in range(20)]
     fit_messages(messages, budget=10_000, counter=counter)
@@ -108,7 +108,7 @@ def test_no_more_characters_are_remembered_than_the_limit(monkeypatch: pytest.Mo
 
 
 def test_a_message_that_would_make_all_others_forgotten_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(message_cache, "MAX_CACHED_CHARACTERS", 1000)
+    monkeypatch.setattr(counted_messages, "MAX_CACHED_CHARACTERS", 1000)
     counter = Characters()
     messages = [{"role": "user", "content": "small"}, {"role": "user", "content": "x" * 900}]
     fit_messages(messages, budget=10_000, counter=counter)

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from nexus_core import Nexus, PluginError, fit, hookimpl
-from nexus_core.history.growing_history import GrowingHistory
-from nexus_core.history.sums import RunningSums
-from nexus_core.history.truncation import ask_truncation, shrink_budget
+from nexus_core.history.groups import GrowingHistory, RunningSums
+from nexus_core.history.select import call_strategy, shrink_budget
 from nexus_core.plugin import TruncationStrategy
 from nexus_core.types.messages import Message
 from tests.history.counters import Characters
@@ -52,12 +51,12 @@ def test_slices_may_come_in_any_order_and_overlap(answer: list[slice]) -> None:
 @pytest.mark.parametrize("answer", [None, 3, [0, 1], slice(-1, None), [slice(0, 9, 2)], [slice("a", "b")]])
 def test_an_answer_that_is_no_list_of_slices_is_the_plugins_fault(answer: Any) -> None:
     with pytest.raises(PluginError, match=r"its truncation 'mine' returned .*, expected a list of slices"):
-        ask_truncation(TruncationStrategy("mine", always(answer)), RunningSums([1, 2]), 1)
+        call_strategy(TruncationStrategy("mine", always(answer)), RunningSums([1, 2]), 1)
 
 
 def test_a_truncation_that_fails_is_named_with_its_module() -> None:
     with pytest.raises(PluginError, match="its truncation 'mine' raised KeyError: 'boom'") as caught:
-        ask_truncation(TruncationStrategy("mine", fail), RunningSums([1, 2]), 1)
+        call_strategy(TruncationStrategy("mine", fail), RunningSums([1, 2]), 1)
 
     assert caught.value.plugin == __name__
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from nexus_core import Message, Nexus, PluginError, Tool, UnknownNameError, hookimpl
-from nexus_core.compaction.summarizers import find_summarizers
+from nexus_core.compaction.summarize import find_summarizers
 from nexus_core.dialects.registry import BUILT_IN_DIALECTS, BUILT_IN_NAMES
 from nexus_core.host.manager import ContributionRegistry
 from nexus_core.plugin import ArrangedMessages, Dialect, Model, Problem, Renderer, TextCounter, TruncationStrategy

@@ -39,8 +39,8 @@ from nexus_core.ledger.queries import (
     find_sessions_to_search,
 )
 from nexus_core.ledger.store import QueryableStore
-from nexus_core.session.steps.spending import added
-from nexus_core.session.steps.turns import usage_of
+from nexus_core.thread.totals import add_usages
+from nexus_core.thread.turns import get_step_usage
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Message, Text, ToolCall, ToolResult
 from nexus_plugins.ledger import _rows
@@ -138,10 +138,10 @@ def compare_sums(ledger: StoreLedger) -> None:
         stored.add(step)
         decoded.add(pickle.loads(pickle.dumps(step)))  # noqa: S301 - our own, which has everything decoded
     said = [message for step in steps if step.kind != "sealed" for message in step.messages]
-    usage = [usage_of(step) for step in steps if step.kind in ("reply", "turn")]
+    usage = [get_step_usage(step) for step in steps if step.kind in ("reply", "turn")]
     assert stored.to_json() == decoded.to_json()
     assert stored.usage == decoded.usage
-    assert (stored.messages, stored.all_usage) == (len(said), added(filter(None, usage)))
+    assert (stored.messages, stored.all_usage) == (len(said), add_usages(filter(None, usage)))
     assert stored.tools == Counter(call.name for message in said for call in message.tool_calls)
     for step in steps:
         stored.take_back(step)

@@ -40,7 +40,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """A clock that stands until a test moves it."""
     clock = Clock()
-    monkeypatch.setattr("nexus_core.session.place.now_ms", lambda: clock.ms)
+    monkeypatch.setattr("nexus_core.request.runtime.get_time_ms", lambda: clock.ms)
     return clock
 
 
@@ -48,7 +48,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def only_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is summarised: what does not fit is left out."""
     off = CompactionOptions(enabled=False)
-    monkeypatch.setattr("nexus_core.session.asking.planning.compaction_options", lambda _: off)
+    monkeypatch.setattr("nexus_core.session.session_thread.read_compaction_options", lambda _: off)
 
 
 EVERYWHERE = pytest.mark.parametrize(

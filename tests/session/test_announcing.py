@@ -25,8 +25,8 @@ from nexus_core import (
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.plugin import HookCall, Problem, Step
-from nexus_core.session.drivers import Work
-from nexus_core.session.pipeline import Pipeline
+from nexus_core.runner import Operation
+from nexus_core.session.engine import Engine
 from nexus_core.session.session import Session
 from tests.session.conftest import Clock, OpenNexus
 from tests.session.support import TOOLS, calls, kinds_of, says, steps_of
@@ -393,7 +393,7 @@ def test_what_is_told_is_traced(open_nexus: OpenNexus, watcher: Watcher) -> None
 
 
 def test_without_a_listener_nobody_waits(tmp_path: Path, nexus_home: Path) -> None:
-    def steps_waited(work: Work[Any]) -> int:
+    def steps_waited(work: Operation[Any]) -> int:
         """How often a pipeline waits, each of which is a thread in a program with a loop."""
         waited, value = 0, None
         try:
@@ -407,7 +407,7 @@ def test_without_a_listener_nobody_waits(tmp_path: Path, nexus_home: Path) -> No
         with Nexus(
             tmp_path, home=nexus_home, ledger=MemoryLedger(), plugins=plugins, disable=["telemetry"], installed=False
         ) as nexus:
-            pipeline: Pipeline = nexus.session("s", model="gpt-4o")._pipeline  # noqa: SLF001 - how often it waits cannot be seen from outside
+            pipeline: Engine = nexus.session("s", model="gpt-4o")._engine  # noqa: SLF001 - how often it waits cannot be seen from outside
             asked = steps_waited(pipeline.ask("Why?", interrupt=False, event={}))
             return asked, steps_waited(pipeline.record(says("Because."), interrupted=None))
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nexus_core.errors import MessageError
-from nexus_core.session.recording.new_steps import GIVEN_UP
+from nexus_core.session.record import INTERRUPTED_RESULT
 from tests.session.conftest import OpenSession
 from tests.session.support import calls, says
 
@@ -76,7 +76,7 @@ def test_what_came_of_it_can_be_kept_and_its_calls_are_not_run(
     assert (step.text, step.done, step.tool_calls) == ("Half", True, ())
     assert again.duplicate
     results = [result.text for message in session.messages for result in message.tool_results]
-    assert set(results) <= {GIVEN_UP}
+    assert set(results) <= {INTERRUPTED_RESULT}
 
 
 def test_a_server_that_never_says_how_a_reply_ended_can_be_believed(open_session: OpenSession) -> None:

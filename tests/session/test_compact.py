@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from nexus_core.compaction import redaction
-from nexus_core.compaction.summary import PREVIOUS
+from nexus_core.compaction import prompts
 from nexus_core.dialects.neutral import encode_value
 from nexus_core.errors import BudgetError, TurnError, UsageError
 from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.testing import write_files
 from nexus_core.text.secrets import RedactedText, redact
+from nexus_core.thread.summary_message import DEFAULT_MARKER
 from nexus_core.types.assembled import AgentResult
 from nexus_core.types.compaction import CompactionReport
 from nexus_core.types.messages import Message
@@ -71,7 +71,7 @@ def test_what_does_not_fit_is_summarised_before_the_call(open_nexus: OpenNexus, 
     assert context.decisions == ()
     summary, *kept = context.history
     assert (summary.role, summary.extra["_summary"]) == ("user", step.id)
-    assert summary.content.startswith(f"{PREVIOUS}\n")
+    assert summary.content.startswith(f"{DEFAULT_MARKER}\n")
     assert "They counted up to six." in summary.content
     assert texts(tuple(kept)) == [f"{who} {n}" for n in (7, 8, 9) for who in ("question", "answer")]
     assert kinds_of(ledger, "s")[-3:] == ["input", "compaction", "sealed"]
@@ -161,7 +161,7 @@ def test_one_long_turn_alone_is_summarised_from_inside(open_nexus: OpenNexus, le
 
     summary, *rest = context.history
     assert not rest
-    assert PREVIOUS in summary.content
+    assert DEFAULT_MARKER in summary.content
     assert spoken(context.current_message) == "Why?"
     assert context.progress[0].tool_calls
     assert 2 < len(context.progress) < 28
@@ -406,7 +406,7 @@ def test_each_message_is_looked_through_for_secrets_once(
         seen.append(text)
         return redact(text)
 
-    monkeypatch.setattr(redaction, "redact", watch)
+    monkeypatch.setattr(prompts, "redact", watch)
     session = long_session(open_nexus(plugins=[Words()], summarize=Fake()), 6)
 
     session.compact()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from nexus_core import Nexus
-from nexus_core.compaction.summary import PREVIOUS
+from nexus_core.thread.summary_message import DEFAULT_MARKER
 from tests.conftest import ROOT
 from tests.effort import rounds
 from tests.ledger.backends import figure
@@ -50,7 +50,7 @@ def test_a_compaction_that_is_killed_has_happened_or_has_not(tmp_path: Path, nex
                     assert step.data["tokens_after"] < step.data["tokens_before"]  # type: ignore[operator] # numbers
                     assert nexus.ledger.blob(str(step.data["epoch"])) is not None
             if steps[-1].compaction is not None:
-                assert nexus.session("s").messages[0].content.startswith(PREVIOUS)
+                assert nexus.session("s").messages[0].content.startswith(DEFAULT_MARKER)
             assert list(nexus.ledger.verify()) == []
     count(KILLS)
     figure(f"{KILLS} kills, {while_summarising} while summarising, {len(told)} compactions acknowledged, 0 missing")

@@ -9,9 +9,9 @@ from contextlib import suppress
 import pytest
 
 from nexus_core import Nexus
+from nexus_core.compaction.coverage import list_covered_steps
 from nexus_core.errors import TurnError, UsageError
 from nexus_core.ledger.in_memory import MemoryLedger
-from nexus_core.session.compacting.covering import covered_steps
 from nexus_core.session.session import Session
 from nexus_core.types.ledger import NewStep, Step
 from nexus_core.types.messages import Message, ToolCall, ToolResult
@@ -34,7 +34,7 @@ def turn(chance: random.Random, number: int) -> NewStep:
 
 def is_foreign(ledger: MemoryLedger, compaction: Step) -> bool:
     """Whether anything that a summary was made of came from a tool, through all summaries before it."""
-    covered = covered_steps(ledger, compaction.id)
+    covered = list_covered_steps(ledger, compaction.id)
     if any(message.tool_results for step in covered for message in step.messages):
         return True
     before = None if compaction.parent is None else ledger.step(compaction.parent)

@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 
 from nexus_core import AgentResult, Nexus, hookimpl
-from nexus_core.assembly.sent import Sent
+from nexus_core.history.items import HistoryItem
 from nexus_core.ledger.codec import StoredStep
 from nexus_core.plugin import TextCounter
-from nexus_core.session.steps.tail import STEPS_BETWEEN_TRIMS
 from nexus_core.testing import write_files
+from nexus_core.thread.cache import STEPS_BETWEEN_TRIMS
 from nexus_core.types.messages import Message
 from nexus_core.types.prompt import Placement
 from tests.session.conftest import OpenNexus
 from tests.session.support import says
 
 MODEL = "few-words"
-KEPT = (StoredStep, Sent, Message, Placement)
+KEPT = (StoredStep, HistoryItem, Message, Placement)
 """What a session makes of each turn."""
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from nexus_core.compaction.summary import PREVIOUS as SUMMARY
 from nexus_core.errors import LedgerError
 from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.testing import write_files
+from nexus_core.thread.summary_message import DEFAULT_MARKER as SUMMARY
 from nexus_core.types.ledger import NewStep, Step
 from nexus_core.types.messages import Message, Text, ToolCall, ToolResult
 from tests.session.conftest import EVERYWHERE, OpenSession

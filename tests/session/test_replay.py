@@ -18,8 +18,8 @@ from nexus_core import Nexus
 from nexus_core.dialects.neutral import encode_value
 from nexus_core.errors import LedgerError, TurnError, UsageError
 from nexus_core.ledger.in_memory import MemoryLedger
-from nexus_core.session.steps.recorded import RecordedStep
 from nexus_core.testing import write_files
+from nexus_core.thread.turns import RecordedStep
 from nexus_core.types.assembled import AgentResult, AssembledContext
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Message

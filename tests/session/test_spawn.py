@@ -11,7 +11,7 @@ import pytest
 from nexus_core import Tool
 from nexus_core.errors import FileError, SessionExistsError, TurnError, UnknownNameError, UsageError
 from nexus_core.ledger.ledger import StoreLedger
-from nexus_core.session.recording.new_steps import GIVEN_UP
+from nexus_core.session.record import INTERRUPTED_RESULT
 from nexus_core.session.session import Session
 from nexus_core.testing import write_files
 from tests.session.conftest import OpenNexus, OpenSession
@@ -129,7 +129,7 @@ def test_a_program_that_died_before_the_report_is_followed_by_one_that_reports(
     worker = session.spawn("Read.", call=waiting(session))
     worker.ask("Begin.")
     with monkeypatch.context() as patch:
-        patch.setattr("nexus_core.session.pipeline.report_of", lambda _state: None)
+        patch.setattr("nexus_core.session.engine.find_worker_report", lambda _state: None)
         worker.record(says("Done.", name="msg_w"))
     assert kinds_of(ledger, "s")[-1] == "reply"
 
@@ -160,7 +160,7 @@ def test_a_worker_that_is_given_up_is_reported_so_that_its_maker_goes_on(open_se
     worker.interrupt()
 
     assert session.pending_calls == ()
-    assert results(session) == [(GIVEN_UP, True)]
+    assert results(session) == [(INTERRUPTED_RESULT, True)]
 
 
 def test_a_worker_that_begins_anew_has_not_been_given_up(open_session: OpenSession) -> None:

@@ -17,7 +17,7 @@ from nexus_core.errors import (
     UsageError,
 )
 from nexus_core.ledger.ledger import StoreLedger
-from nexus_core.session.recording.new_steps import GIVEN_UP
+from nexus_core.session.record import INTERRUPTED_RESULT
 from nexus_core.types.assembled import AgentResult
 from nexus_core.types.messages import Image, Message, Reply, Text, ToolCall, ToolResult, Usage
 from tests.session.conftest import EVERYWHERE, Clock, OpenSession
@@ -86,8 +86,8 @@ def test_asking_may_give_up_the_open_turn(open_session: OpenSession, ledger: Sto
 
     results = [result for message in context.history for result in message.tool_results]
     assert [(result.call_id, result.text, result.is_error) for result in results] == [
-        ("t1", GIVEN_UP, True),
-        ("t2", GIVEN_UP, True),
+        ("t1", INTERRUPTED_RESULT, True),
+        ("t2", INTERRUPTED_RESULT, True),
     ]
     assert spoken(context.current_message) == "Never mind. Hello?"
     assert kinds_of(ledger, "s") == ["input", "sealed", "reply", "interrupted", "input", "sealed"]
@@ -102,7 +102,7 @@ def test_interrupting_keeps_the_results_that_came(open_session: OpenSession) -> 
     session.interrupt()
 
     texts = [result.text for message in session.messages for result in message.tool_results]
-    assert texts == [GIVEN_UP, "found", GIVEN_UP]
+    assert texts == [INTERRUPTED_RESULT, "found", INTERRUPTED_RESULT]
     assert session.pending_calls == ()
 
 
@@ -157,7 +157,7 @@ def test_an_interrupted_reply_ends_the_turn_and_its_calls_do_not_wait(open_sessi
     assert step.text == "Let me"
     assert step.tool_calls == ()
     assert session.pending_calls == ()
-    assert session.ask("Go on.").history[-1].tool_results[0].text == GIVEN_UP
+    assert session.ask("Go on.").history[-1].tool_results[0].text == INTERRUPTED_RESULT
 
 
 def test_an_interrupted_reply_has_one_result_for_every_call_with_its_id(open_session: OpenSession) -> None:
@@ -167,7 +167,10 @@ def test_an_interrupted_reply_has_one_result_for_every_call_with_its_id(open_ses
     session.record(calls("t1", "t2"), interrupted=True)
 
     results = [result for message in session.messages for result in message.tool_results]
-    assert [(result.call_id, result.text) for result in results] == [("t1", GIVEN_UP), ("t2", GIVEN_UP)]
+    assert [(result.call_id, result.text) for result in results] == [
+        ("t1", INTERRUPTED_RESULT),
+        ("t2", INTERRUPTED_RESULT),
+    ]
 
 
 def test_a_result_in_a_reply_answers_one_of_two_calls_with_its_id(open_session: OpenSession) -> None:
@@ -529,7 +532,7 @@ def test_calls_that_an_agent_left_unanswered_do_not_wait(open_session: OpenSessi
     session.record(AgentResult(messages=[Message("user", "Why?"), Message("assistant", (ToolCall("c1", "look"),))]))
 
     assert session.pending_calls == ()
-    assert session.messages[-1].tool_results[0].text == GIVEN_UP
+    assert session.messages[-1].tool_results[0].text == INTERRUPTED_RESULT
 
 
 def test_the_results_of_two_runs_without_a_name_are_two_turns(open_session: OpenSession, ledger: StoreLedger) -> None:

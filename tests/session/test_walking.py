@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from nexus_core.errors import TurnError, UsageError
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.ledger.ledger import StoreLedger
-from nexus_core.session.steps.naming import end_of_turn
-from nexus_core.session.steps.numbering import turns_until, turns_with
-from nexus_core.session.steps.tail import Tail
-from nexus_core.session.steps.walking import is_in_thread, walk_back
+from nexus_core.thread.cache import ThreadCache
+from nexus_core.thread.lookup import find_turn_end, is_in_thread, walk_back
+from nexus_core.thread.totals import add_turn, count_turns
 from nexus_core.types.ledger import NewStep, Step
 from tests.ledger.test_verify import tamper
 from tests.session.conftest import OpenSession
@@ -84,14 +83,14 @@ def test_a_turn_ends_where_it_was_closed(open_session: OpenSession, ledger: Memo
     record = ledger.session("s")
     assert record is not None
 
-    assert end_of_turn(ledger, record, inside.turn).id == end.id
-    assert end_of_turn(ledger, record, end.id).id == end.id
+    assert find_turn_end(ledger, record, inside.turn).id == end.id
+    assert find_turn_end(ledger, record, end.id).id == end.id
     with pytest.raises(TurnError, match="stands inside a turn"):
-        end_of_turn(ledger, record, inside.id)
+        find_turn_end(ledger, record, inside.id)
     with pytest.raises(TurnError, match="is still open"):
-        end_of_turn(ledger, record, str(record.open_turn))
+        find_turn_end(ledger, record, str(record.open_turn))
     with pytest.raises(UsageError, match="there is no step 'x' in session 's'"):
-        end_of_turn(ledger, record, "x")
+        find_turn_end(ledger, record, "x")
 
 
 @pytest.mark.acceptance("H-08")
@@ -135,11 +134,11 @@ def test_turns_are_counted_alike_whether_they_are_numbered_or_not(kinds: list[st
     tip: Step | None = None
     for place, kind in enumerate(kinds):
         for step in _steps(kind):
-            data = dict(step.data) | ({} if place in unnumbered else turns_with(tip, step))
+            data = dict(step.data) | ({} if place in unnumbered else add_turn(tip, step))
             tip = add_step(ledger, "s", NewStep(kind=step.kind, closes=step.closes, data=data))
 
     if tip is not None:
-        assert turns_until(Tail(ledger), tip) == sum(kind in ("turn", "open") for kind in kinds)
+        assert count_turns(ThreadCache(ledger), tip) == sum(kind in ("turn", "open") for kind in kinds)
 
 
 def _steps(kind: str) -> list[NewStep]:
@@ -165,7 +164,7 @@ def test_a_few_steps_tell_how_many_turns_a_long_thread_has(open_session: OpenSes
     tip = ledger.step(str(ledger.session("t").tip))  # type: ignore[union-attr]
     assert tip is not None
 
-    assert turns_until(Tail(counting), tip) == 30
+    assert count_turns(ThreadCache(counting), tip) == 30
     assert counting.read <= 32
 
 
@@ -175,17 +174,17 @@ def test_turns_are_counted_up_to_a_step_farther_back_than_was_read(ledger: Memor
     ledger.create("s")
     early = add_step(ledger, "s", NewStep(kind="turn", closes=True, data=data))
     late = add_turns(ledger, "s", *map(str, range(100)))[-1]
-    tail = Tail(ledger)
+    tail = ThreadCache(ledger)
 
     assert tail.newest(late.id, lambda _: True)[-1] == late
-    assert (turns_until(tail, early), turns_until(tail, late)) == (1, 101)
+    assert (count_turns(tail, early), count_turns(tail, late)) == (1, 101)
 
 
 def test_a_thread_that_went_on_elsewhere_is_read_from_there(ledger: MemoryLedger) -> None:
     main = add_turns(ledger, "main", "one", "two", "three")
     ledger.create("fork", head=main[0].id)
     fork = add_turns(ledger, "fork", "four", "five", "six")
-    tail = Tail(ledger)
+    tail = ThreadCache(ledger)
     tail.turn(main[-1].id)
 
     assert tail.since(main[0].id, fork[-1].id) == [main[0], *fork]
@@ -205,7 +204,7 @@ def test_a_step_that_is_fetched_by_itself_is_compared_with_what_was_recorded(
             "update steps set data = replace(data, 'They', 'Thieves') where id = ?", [summary.id]
         ),
     )
-    tail = Tail(ledger)
+    tail = ThreadCache(ledger)
 
     tail.turn(tip.id)
     before = tail.changed()

@@ -219,11 +219,11 @@ def preview_session(nexus: Nexus, request: Request) -> AssembledContext:
         nexus: Whose session it would be.
         request: The session, its options and the message.
     """
-    from nexus_core.session.asking.occasion import EVENT
-    from nexus_core.session.asking.requesting import options_of
+    from nexus_core.request.input import EVENT_FIELDS
+    from nexus_core.session.options import get_request_options
 
-    event = {name: value for name in EVENT if (value := getattr(request, name))}
-    return nexus.session(request.session, **options_of(request, nexus.dialects)._asdict()).preview(
+    event = {name: value for name in EVENT_FIELDS if (value := getattr(request, name))}
+    return nexus.session(request.session, **get_request_options(request, nexus.dialects)._asdict()).preview(
         request.message, **event
     )
 

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from nexus_core.assembly.difference import Difference, Side, compare
-from nexus_core.assembly.sides import side_of
 from nexus_core.cli.commands.diff_operand import (
     DiffOperand,
     find_call_pair,
@@ -33,6 +31,8 @@ from nexus_core.cli.session_lookup import (
     use_session_directory,
 )
 from nexus_core.errors import NexusError, UsageError
+from nexus_core.request.diff import RequestDifference, RequestSide, build_side
+from nexus_core.request.diff import compare_requests as compare
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import shorten, visible_line
 from nexus_core.types.prompt import format_source
@@ -41,10 +41,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
     from contextlib import AbstractContextManager
 
-    from nexus_core.assembly.difference import Change, RequestPiece
-    from nexus_core.assembly.sides import Sendable
     from nexus_core.cli.context import CliContext
     from nexus_core.nexus import Nexus
+    from nexus_core.request.diff import PieceChange, RequestPiece, Sendable
 
 app = typer.Typer()
 
@@ -118,8 +117,8 @@ class RequestComparison(NamedTuple):
     """
 
     names: tuple[str, str]
-    sides: tuple[Side, Side]
-    difference: Difference
+    sides: tuple[RequestSide, RequestSide]
+    difference: RequestDifference
 
 
 def compare_requests(cli: CliContext, nexus: Nexus, a: str, b: str | None) -> RequestComparison:
@@ -130,7 +129,7 @@ def compare_requests(cli: CliContext, nexus: Nexus, a: str, b: str | None) -> Re
         api = made[1].api or made[0].api
         made = translate_request(nexus, made[0], api), translate_request(nexus, made[1], api)
     marks = nexus.dialects.cache_marks()
-    sides = side_of(made[0], marks), side_of(made[1], marks)
+    sides = build_side(made[0], marks), build_side(made[1], marks)
     return RequestComparison((str(before), str(after)), sides, compare(*sides))
 
 
@@ -173,9 +172,9 @@ def _warn_of_unknown_model(cli: CliContext, nexus: Nexus, model: str) -> None:
         cli.console.warning(visible_line(str(finding)))
 
 
-def _build_stable_side(operand: DiffOperand, made: Sendable) -> Side:
+def _build_stable_side(operand: DiffOperand, made: Sendable) -> RequestSide:
     """Return the part of a request that must not change between calls: the last message has the time."""
-    return side_of(made if operand.kind == "step" else made._replace(messages=(), message_tokens=()))
+    return build_side(made if operand.kind == "step" else made._replace(messages=(), message_tokens=()))
 
 
 HASH_SEEDS = ("1", "2")
@@ -283,7 +282,7 @@ def comparison_to_json(compared: RequestComparison) -> dict[str, Any]:
     }
 
 
-def _describe_change(change: Change) -> str:
+def _describe_change(change: PieceChange) -> str:
     piece = change.piece
     if piece.kind == "model":
         before = change.before.name if change.before else ""
@@ -320,7 +319,7 @@ def _format_first_difference(compared: RequestComparison) -> list[str]:
     return shown + ([f"  + {shorten(new, _MAX_LINE_CHARACTERS)}"] if new is not None else [])
 
 
-def _print_changes(cli: CliContext, changes: Sequence[Change]) -> None:
+def _print_changes(cli: CliContext, changes: Sequence[PieceChange]) -> None:
     rows = [
         (
             change.fate,
@@ -342,11 +341,11 @@ def _format_tokens(piece: RequestPiece | None) -> str:
     return "0" if piece is None else f"{piece.tokens:,}"
 
 
-def _sum_side_tokens(side: Side) -> int:
+def _sum_side_tokens(side: RequestSide) -> int:
     return sum(piece.tokens for piece in (*side.tools, side.system, *side.messages))
 
 
-def _change_to_json(change: Change) -> dict[str, Any]:
+def _change_to_json(change: PieceChange) -> dict[str, Any]:
     source = change.piece.source
     return {
         "fate": change.fate,

@@ -7,14 +7,13 @@ from itertools import chain
 from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_core.assembly.sides import Sendable, sendable_of
 from nexus_core.cli.input import parse_input_json, read_input_text
 from nexus_core.cli.session_lookup import get_session_names, match_session
 from nexus_core.dialects.neutral import decode_value
 from nexus_core.dialects.registry import read_messages
 from nexus_core.errors import FileError, MessageError, UnknownNameError, UsageError, did_you_mean
-from nexus_core.session.steps.naming import find_step
-from nexus_core.session.steps.walking import walk_back
+from nexus_core.request.diff import Sendable, build_sendable
+from nexus_core.thread.lookup import find_step, walk_back
 from nexus_core.tokens.counters import open_counter
 from nexus_core.tokens.messages import count_tools
 from nexus_core.transcripts.read import read_transcript
@@ -55,8 +54,8 @@ class DiffOperand(NamedTuple):
         if self.kind == "file":
             return read_request_file(nexus, nexus.cwd, self.name)
         if self.kind == "step":
-            return sendable_of(nexus.replay(self.name))
-        return sendable_of(nexus.assemble(nexus.request(**self._request_options), must_fit=False))
+            return build_sendable(nexus.replay(self.name))
+        return build_sendable(nexus.assemble(nexus.request(**self._request_options), must_fit=False))
 
     @property
     def session(self) -> str:

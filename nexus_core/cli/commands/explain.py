@@ -207,7 +207,7 @@ def _join_names(names: Sequence[str]) -> str:
 
 
 def _explain_in_session(nexus: Nexus, session: str, query: str) -> list[Explanation]:
-    from nexus_core.session.explaining import explain_in_session
+    from nexus_core.session.provenance import explain_in_session
 
     record = find_session(nexus.ledger, session)
     context = nexus.assemble(nexus.request(session=record.label), must_fit=False)

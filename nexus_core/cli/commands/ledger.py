@@ -23,9 +23,9 @@ from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.ledger.queries import count_steps
 from nexus_core.ledger.url import open_ledger, without_secret
-from nexus_core.session.steps.walking import walk_back
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
+from nexus_core.thread.lookup import walk_back
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

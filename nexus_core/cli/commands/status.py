@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from nexus_core.assembly.static_context import StaticContext
     from nexus_core.cli.context import CliContext
     from nexus_core.nexus import Nexus
+    from nexus_core.request.static_context import StaticContext
     from nexus_core.text.console import ConsoleStyle
     from nexus_core.types.layers import LayerText, LoadedLayers
     from nexus_core.types.plugins import Finding

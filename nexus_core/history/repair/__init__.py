@@ -104,7 +104,7 @@ def check_tool_definitions(
     if tools is None:
         return ()
     from nexus_core.dialects.tools import find_invalid_tools
-    from nexus_core.history.allowance import read_definitions
+    from nexus_core.history.budget import read_definitions
 
     rules = dialect.rules if api is None else find_rules(api, dialects)
     return tuple(find_invalid_tools(read_definitions(tools, dialect.name, dialects), rules))

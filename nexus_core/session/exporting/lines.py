@@ -17,9 +17,9 @@ from base64 import b64encode
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from nexus_core.assembly.epoch import read_epoch
 from nexus_core.dialects.neutral import message_to_json
 from nexus_core.errors import LedgerError
+from nexus_core.request.prefix import read_prefix
 from nexus_core.session.importing.sources import source_pieces
 from nexus_core.session.importing.transcripts import about_import
 from nexus_core.text.safety import visible_json
@@ -114,7 +114,7 @@ def _referred(ledger: Ledger, records: Iterable[SessionRecord], steps: Iterable[
     named = {str(value): name for step in steps for name, value in step.data.items() if _is_address(name, value)}
     for digest, name in named.items():
         if name == EPOCH:
-            digests.update(dict.fromkeys(filter(None, (digest, read_epoch(_blob(ledger, digest)).view))))
+            digests.update(dict.fromkeys(filter(None, (digest, read_prefix(_blob(ledger, digest)).view))))
         elif name == VIEW or ledger.blob(digest) is not None:
             digests[digest] = None
     return list(digests)

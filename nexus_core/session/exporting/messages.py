@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.history.repair.rules import apply_repair_rules
-from nexus_core.session.steps.projecting import project
-from nexus_core.session.steps.weighing import Weightless
+from nexus_core.thread.projection import project_steps
+from nexus_core.thread.sizes import NullSizer
 from nexus_core.types.messages import Conversation
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def everything_said(ledger: Ledger, tip: str | None) -> tuple[Message, ...]:
     """The messages of a thread, compacted or not."""
-    return () if tip is None else tuple(sent.message for sent in project(ledger.thread(tip), Weightless()))
+    return () if tip is None else tuple(sent.message for sent in project_steps(ledger.thread(tip), NullSizer()))
 
 
 def write_messages(messages: Sequence[Message], api: str, dialects: DialectRegistry) -> list[Any] | dict[str, Any]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nexus_core.history.groups import UnansweredCalls
-from nexus_core.session.steps.recorded import CallKey
-from nexus_core.session.steps.turns import client_calls
+from nexus_core.thread.turns import CallKey, find_client_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from nexus_core.session.steps.recorded import RecordedCall
+    from nexus_core.thread.turns import RecordedCall
     from nexus_core.types.messages import Message, ToolResult
 
 UNASKED = ""
@@ -38,7 +37,7 @@ class OpenCalls:
 
     def ask(self, step: str, messages: Sequence[Message]) -> None:
         """What a reply asks for."""
-        calls = client_calls(messages)
+        calls = find_client_calls(messages)
         for place, call in enumerate(calls):
             self._waiting.add(call)
             self._keys.append(CallKey(step, place))

@@ -12,7 +12,7 @@ from nexus_core.session.importing.tallies import Tally, tally_until
 from nexus_core.session.importing.threads import Fork, ImportedThread, count_reverted_messages, shape_of
 from nexus_core.session.importing.weaving import ImportResumePoint, Sums, Weaver, replacements
 from nexus_core.session.importing.weights import Weights
-from nexus_core.session.steps.turns import Turn, read_usage
+from nexus_core.thread.turns import Turn, read_usage
 from nexus_core.types.messages import Reasoning, Text, ToolCall, Usage
 
 if TYPE_CHECKING:

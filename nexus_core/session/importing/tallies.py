@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.session.steps.numbering import continues, is_counted, tokens_until, turns_until
-from nexus_core.session.steps.tail import Tail
+from nexus_core.thread.cache import ThreadCache
+from nexus_core.thread.totals import continues_turn, count_tokens, count_turns, counts_as_turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -42,7 +42,7 @@ def tally(steps: Iterable[NewStep]) -> Tally:
     turns = count = messages = tokens = 0
     is_open = False
     for step in steps:
-        turns += not is_open and is_counted(step) and not continues(step)
+        turns += not is_open and counts_as_turn(step) and not continues_turn(step)
         count += 1
         messages += messages_of(step.kind, len(step.messages))
         tokens += step.tokens
@@ -54,12 +54,12 @@ def tally_until(ledger: Ledger, tip: str | None) -> Tally:
     """What a thread in a ledger consists of; of a long one, no more is read than it takes to know."""
     if tip is None:
         return Tally()
-    tail = Tail(ledger)
+    tail = ThreadCache(ledger)
     step = tail.step(tip)
-    return Tally(turns_until(tail, step), step.position + 1, _messages_until(tail, step), tokens_until(tail, step))
+    return Tally(count_turns(tail, step), step.position + 1, _messages_until(tail, step), count_tokens(tail, step))
 
 
-def _messages_until(tail: Tail, tip: Step) -> int:
+def _messages_until(tail: ThreadCache, tip: Step) -> int:
     def is_numbered(steps: Sequence[Step]) -> bool:
         return any(MESSAGES in step.data for step in steps)
 

@@ -19,9 +19,17 @@ from nexus_core.session.importing.runs import entries_of, find_runs
 from nexus_core.session.importing.tallies import MESSAGES, Tally, messages_of
 from nexus_core.session.importing.times import read_moment
 from nexus_core.session.importing.weights import ESTIMATE
-from nexus_core.session.steps.numbering import CONTINUES, TOKENS, continues, is_counted, opens_turn
-from nexus_core.session.steps.spending import added, subtract_usage, written
-from nexus_core.session.steps.turns import read_usage
+from nexus_core.thread.totals import (
+    CONTINUES_FIELD,
+    TOKENS_FIELD,
+    add_usages,
+    continues_turn,
+    counts_as_turn,
+    opens_turn,
+    subtract_usage,
+    usage_to_json,
+)
+from nexus_core.thread.turns import read_usage
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Usage
 
@@ -30,7 +38,7 @@ if TYPE_CHECKING:
 
     from nexus_core.session.importing.paths import Key
     from nexus_core.session.importing.runs import ImportRun, Placed
-    from nexus_core.session.steps.recorded import RecordedCall
+    from nexus_core.thread.turns import RecordedCall
     from nexus_core.transcripts.base import TranscriptEntry
     from nexus_core.types.ledger import Step, StepKind
     from nexus_core.types.messages import Message
@@ -112,7 +120,7 @@ class Weaver:
         data: dict[str, Any] = {"restores": compaction, "popped": count, "imported": []}
         self._append("revert", (), data, (), closes=True)
         first = steps[0]
-        self._continues = continues(first) or first.id != first.turn  # else a turn begins again
+        self._continues = continues_turn(first) or first.id != first.turn  # else a turn begins again
 
     def weave(self, items: Sequence[Placed]) -> list[Woven]:
         """The steps of items that follow each other."""
@@ -163,11 +171,11 @@ class Weaver:
         data: dict[str, Any] = {"id": last.reply, "stop": last.stop, "model": model, "api": self._api}
         usages = [entry.usage for entry in entries if entry.usage]
         if usages:
-            usage = added(usages) if len(usages) > 1 else usages[0]
-            data["usage"] = written(usage)
-            self._spent = added((self._spent, usage))
+            usage = add_usages(usages) if len(usages) > 1 else usages[0]
+            data["usage"] = usage_to_json(usage)
+            self._spent = add_usages((self._spent, usage))
         if self._continues:
-            data[CONTINUES] = True
+            data[CONTINUES_FIELD] = True
             self._continues = False
         name = next(self._names)
         self._calls.ask(name, [entry.message for entry in entries])
@@ -263,13 +271,18 @@ class Weaver:
 
     def _added_up(self, step: NewStep, data: dict[str, Any], *, is_end: bool) -> Sums | None:
         """The sums up to a step, written into its data, where something may be put behind it."""
-        self._turns += not self._is_open and is_counted(step) and not continues(step)
+        self._turns += not self._is_open and counts_as_turn(step) and not continues_turn(step)
         self._count += 1
         self._messages += messages_of(step.kind, len(step.messages))
         self._tokens += step.tokens
         if not is_end:
             return None
-        data |= {"spent": written(self._spent), "turns": self._turns, MESSAGES: self._messages, TOKENS: self._tokens}
+        data |= {
+            "spent": usage_to_json(self._spent),
+            "turns": self._turns,
+            MESSAGES: self._messages,
+            TOKENS_FIELD: self._tokens,
+        }
         return Sums(self._spent, Tally(self._turns, self._count, self._messages, self._tokens))
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from nexus_core import Nexus
-from nexus_core.session.caching import cache_along
-from nexus_core.session.steps.epochs import Epochs
-from nexus_core.session.steps.walking import walk_back
+from nexus_core.request.cache_report import list_cache_reports
+from nexus_core.request.prefix import PrefixStore
 from nexus_core.testing import write_files
+from nexus_core.thread.lookup import walk_back
 from nexus_core.tokens.counters import get_model
 from nexus_core.types.messages import Message, Role
 from tests.cli.session.conftest import Talk
@@ -202,7 +202,7 @@ def test_every_call_is_told_as_it_was_when_its_reply_came(nexus: Nexus) -> None:
     def minimum(model: str) -> int:
         return get_model(model, host=nexus.host, settings=settings).cache_minimum
 
-    along = cache_along(walk_back(nexus.ledger, record.tip), Epochs(lambda: nexus.ledger), minimum)
+    along = list_cache_reports(walk_back(nexus.ledger, record.tip), PrefixStore(lambda: nexus.ledger), minimum)
     reports = {step.id: report for step, report in along}
 
     assert len(reports) == 4

@@ -12,10 +12,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from nexus_core.compaction.chain import SummaryTask, ask_summarizers
 from nexus_core.compaction.extractive import extractive_summarizer
+from nexus_core.compaction.summarize import SummaryTask, ask_summarizers
 from nexus_core.plugin import Summarizer, estimate
-from nexus_core.session.drivers import run
+from nexus_core.runner import run
 from nexus_core.types.messages import Message
 from nexus_plugins.providers import CommandError, _command
 from nexus_plugins.providers._command import CommandSummarizer

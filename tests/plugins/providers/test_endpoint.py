@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_core import MissingExtraError
-from nexus_core.compaction.chain import SummaryTask, ask_summarizers
 from nexus_core.compaction.extractive import extractive_summarizer
 from nexus_core.compaction.overflow import read_overflow
+from nexus_core.compaction.summarize import SummaryTask, ask_summarizers
 from nexus_core.errors import SummaryError
 from nexus_core.plugin import Summarizer, estimate
-from nexus_core.session.drivers import run
+from nexus_core.runner import run
 from nexus_core.types.messages import Message
 from nexus_plugins.providers import EndpointError, _endpoint
 from nexus_plugins.providers._endpoint import read_retry_after

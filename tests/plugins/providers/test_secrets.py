@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from nexus_core import NexusError
-from nexus_core.compaction.chain import SummaryTask, ask_summarizers
+from nexus_core.compaction.summarize import SummaryTask, ask_summarizers
 from nexus_core.errors import SummaryError
 from nexus_core.plugin import Summarizer, estimate
-from nexus_core.session.drivers import run
+from nexus_core.runner import run
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_core.types.messages import Message

@@ -8,15 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from nexus_core.compaction.summary import PREVIOUS as SUMMARY
 from nexus_core.dialects.rules import RULES_BY_API
 from nexus_core.history.repair.rules import apply_repair_rules
 from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.ledger.threads import skip_reverted
 from nexus_core.session.importing.transcripts import Given, Imported, import_transcript
-from nexus_core.session.steps.projecting import kept_steps, project, summary_messages
-from nexus_core.session.steps.tail import Tail
-from nexus_core.session.steps.weighing import Weightless
+from nexus_core.thread.cache import ThreadCache
+from nexus_core.thread.projection import find_kept_steps, project_steps, project_summary
+from nexus_core.thread.sizes import NullSizer
+from nexus_core.thread.summary_message import DEFAULT_MARKER as SUMMARY
 from nexus_core.transcripts.base import Transcript
 from nexus_core.transcripts.read import read_transcript
 from nexus_core.types.ledger import Step
@@ -115,11 +115,14 @@ def told(ledger: StoreLedger, label: str) -> list[str]:
 
 def read_next(ledger: StoreLedger, label: str) -> list[Message]:
     """What a model would read of a session: the latest summary and what it keeps, or all."""
-    tail, tip = Tail(ledger), steps_of(ledger, label)[-1]
+    tail, tip = ThreadCache(ledger), steps_of(ledger, label)[-1]
     if tip.compaction is None:
-        return [sent.message for sent in project(steps_of(ledger, label), Weightless())]
+        return [sent.message for sent in project_steps(steps_of(ledger, label), NullSizer())]
     compaction = tail.step(tip.compaction)
-    sent = [*summary_messages(compaction, Weightless()), *project(kept_steps(tail, compaction, tip.id), Weightless())]
+    sent = [
+        *project_summary(compaction, NullSizer()),
+        *project_steps(find_kept_steps(tail, compaction, tip.id), NullSizer()),
+    ]
     return [each.message for each in sent]
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from nexus_core.compaction.summary import PREVIOUS as SUMMARY
 from nexus_core.errors import SessionExistsError
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.session.importing.sources import PIECE, keep_source, read_source
 from nexus_core.session.importing.transcripts import about_import
+from nexus_core.thread.summary_message import DEFAULT_MARKER as SUMMARY
 from nexus_core.transcripts.read import read_transcript
 from tests.session.conftest import OpenNexus
 from tests.session.importing.support import (

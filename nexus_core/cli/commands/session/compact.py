@@ -20,17 +20,16 @@ from nexus_core.cli.session_lookup import (
     open_session_nexus,
 )
 from nexus_core.cli.step_view import format_step, print_step_lines, step_to_json
+from nexus_core.compaction.compact import build_pin_step, find_latest_compaction
+from nexus_core.compaction.coverage import list_covered_steps
 from nexus_core.errors import UsageError
 from nexus_core.ledger.threads import missing_step_error
-from nexus_core.session.compacting.covering import covered_steps
-from nexus_core.session.compacting.pinning import pin_step
-from nexus_core.session.compacting.undoing import find_latest
-from nexus_core.session.steps.naming import find_step
-from nexus_core.session.steps.state import State
-from nexus_core.session.steps.tail import Tail
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
 from nexus_core.text.secrets import redact_json
+from nexus_core.thread.cache import ThreadCache
+from nexus_core.thread.lookup import find_step
+from nexus_core.thread.state import SessionState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -202,7 +201,7 @@ def show_compacted(ctx: typer.Context, name: str, *, full: bool, secrets: bool, 
             _report_nothing(cli, record.label, "show", {"compaction": None, "steps": []}, json=json)
             return
         compaction = step.id if step else latest or name
-        steps = covered_steps(nexus.ledger, compaction)
+        steps = list_covered_steps(nexus.ledger, compaction)
     if json:
         rows = [step_to_json(step) for step in steps]
         cli.console.json({"schema": 1, "compaction": compaction, "steps": rows if secrets else redact_json(rows)})
@@ -231,8 +230,8 @@ def _report_nothing(cli: CliContext, label: str, action: str, report: dict[str, 
 def _preview_undo(nexus: Nexus, label: str) -> RevertedCompaction:
     """Return the compaction that an undo would revert."""
     record = find_session(nexus.ledger, label)
-    tail = Tail(nexus.ledger)
-    return find_latest(tail, None if record.tip is None else tail.step(record.tip))
+    tail = ThreadCache(nexus.ledger)
+    return find_latest_compaction(tail, None if record.tip is None else tail.step(record.tip))
 
 
 def _print_steps(cli: CliContext, steps: tuple[Step, ...], *, full: bool, secrets: bool) -> None:
@@ -320,7 +319,7 @@ def _pin_or_unpin(
 def _change_pin(nexus: Nexus, label: str, step: str, *, remove: bool, dry_run: bool) -> bool:
     """Pin or unpin a step, and return True if that changed anything."""
     if dry_run:
-        return pin_step(nexus.ledger, label, _read_state(nexus, label), step, remove=remove) is not None
+        return build_pin_step(nexus.ledger, label, _read_state(nexus, label), step, remove=remove) is not None
     session = nexus.session(label)
     return session.unpin(step) if remove else session.pin(step)
 
@@ -331,9 +330,9 @@ def _resolve_step_id(nexus: Nexus, label: str, step: str) -> str:
     return step if found is None else found.id
 
 
-def _read_state(nexus: Nexus, label: str) -> State:
+def _read_state(nexus: Nexus, label: str) -> SessionState:
     record = find_session(nexus.ledger, label)
-    return State(record, None if record.tip is None else nexus.ledger.step(record.tip), None)
+    return SessionState(record, None if record.tip is None else nexus.ledger.step(record.tip), None)
 
 
 def _describe_change(step: str, label: str, *, remove: bool, changed: bool, dry_run: bool) -> str:

@@ -15,9 +15,9 @@ from nexus_core.cli.session_lookup import LedgerOption, SessionArgument, find_se
 from nexus_core.errors import SessionExistsError, UsageError
 from nexus_core.ledger.deletion import DeletableLedger, undeletable_ledger_error
 from nexus_core.ledger.json_text import normalize_label
-from nexus_core.session.steps.naming import end_of_turn
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
+from nexus_core.thread.lookup import find_turn_end
 from nexus_core.types.ledger import SessionRecord
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def fork(
     """
     with open_ledger_nexus(ctx, ledger) as nexus:
         record = find_session(nexus.ledger, label)
-        head = end_of_turn(nexus.ledger, record, at).id if at else record.head
+        head = find_turn_end(nexus.ledger, record, at).id if at else record.head
         if dry_run:
             made = SessionRecord(label=_require_free_name(nexus.ledger, new), head=head, tip=head, origin=record.label)
         else:

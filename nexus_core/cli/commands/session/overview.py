@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
-from nexus_core.assembly.epoch import read_epoch
 from nexus_core.cli.context import EXIT_CONFIGURATION
 from nexus_core.cli.output import compute_hit_rate
 from nexus_core.errors import LedgerError, LedgerUnreachableError
 from nexus_core.rendering import LABELLED_RENDERER
-from nexus_core.session.steps.numbering import tokens_until, turns_until
-from nexus_core.session.steps.spending import spent_until
-from nexus_core.session.steps.tail import Tail
+from nexus_core.request.prefix import read_prefix
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
+from nexus_core.thread.cache import ThreadCache
+from nexus_core.thread.totals import count_tokens, count_turns, sum_usage
 from nexus_core.tokens.estimator import SimpleTokenCounter
 from nexus_core.types.messages import Usage
 
@@ -165,9 +164,9 @@ def read_overview(ledger: Ledger, record: SessionRecord) -> SessionOverview:
     maker = find_maker(ledger, record)
     if record.tip is None:
         return SessionOverview(record, maker=maker)
-    tail = Tail(ledger)
+    tail = ThreadCache(ledger)
     tip = tail.step(record.tip)
-    turns, tokens, usage = turns_until(tail, tip), tokens_until(tail, tip), spent_until(tail, tip)
+    turns, tokens, usage = count_turns(tail, tip), count_tokens(tail, tip), sum_usage(tail, tip)
     is_compacted, is_arranged = tip.compaction is not None, _has_other_renderer(ledger, tip)
     return SessionOverview(
         record, turns, tip.position + 1, tokens, tip.counter, usage, maker, is_compacted, is_arranged
@@ -180,7 +179,7 @@ def _has_other_renderer(ledger: Ledger, tip: Step) -> bool:
     renderer = None
     with suppress(ValueError, TypeError, KeyError, AttributeError):  # `verify` is for blobs that are damaged
         content = ledger.blob(address) if isinstance(address, str) else None
-        renderer = None if content is None else read_epoch(content).basis.get("renderer")
+        renderer = None if content is None else read_prefix(content).basis.get("renderer")
     return renderer not in (None, "", LABELLED_RENDERER.name)
 
 

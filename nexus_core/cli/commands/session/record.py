@@ -24,10 +24,10 @@ from nexus_core.cli.step_view import call_to_json, format_call_key
 from nexus_core.dialects.neutral import message_to_json
 from nexus_core.dialects.registry import BUILT_IN_DIALECTS
 from nexus_core.errors import BudgetError, NexusError, TurnError, UnknownNameError, UsageError
-from nexus_core.session.asking.inputs import read_input
-from nexus_core.session.steps.tail import Tail
-from nexus_core.session.steps.turns import Turn
+from nexus_core.request.input import read_input
 from nexus_core.text.safety import visible_line
+from nexus_core.thread.cache import ThreadCache
+from nexus_core.thread.turns import Turn
 from nexus_core.types.request import AGENT_MODES
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from nexus_core.dialects.registry import DialectRegistry
     from nexus_core.nexus import Nexus
     from nexus_core.session.session import Session
-    from nexus_core.session.steps.recorded import RecordedCall, RecordedStep
+    from nexus_core.thread.turns import RecordedCall, RecordedStep
     from nexus_core.types.assembled import AssembledContext
     from nexus_core.types.ledger import Ledger, Step
     from nexus_core.types.plugins import Finding
@@ -469,12 +469,12 @@ def _build_result(session: Session, ledger: Ledger, item: CallResultItem) -> Any
 
 def _find_call(session: Session, ledger: Ledger, name: str) -> RecordedCall:
     """Return the call of that id or key, in the turn at the end of the session."""
-    from nexus_core.session.steps.recorded import RecordedCall
+    from nexus_core.thread.turns import RecordedCall
 
     record = ledger.session(session.name)
     if record is None or record.tip is None:
         raise _no_pending_call_error()
-    turn = Turn(Tail(ledger).turn(record.tip))
+    turn = Turn(ThreadCache(ledger).turn(record.tip))
     found = [RecordedCall(key, call) for key, call in turn.calls.items() if name in (call.id, format_call_key(key))]
     if len(found) > 1:
         found = [call for call in found if call.key not in turn.answers] or found[-1:]

@@ -9,11 +9,9 @@ from nexus_core.cli.input import get_input_name, parse_input_json, parse_json_li
 from nexus_core.dialects.fields import ErrorPath, describe_json_value
 from nexus_core.dialects.registry import read_messages
 from nexus_core.errors import FileError, MessageError, NexusError, did_you_mean
-from nexus_core.session.asking.inputs import read_input
-from nexus_core.session.asking.occasion import EVENT
-from nexus_core.session.recording.replies import is_told, read_reply
-from nexus_core.session.recording.results import read_results
-from nexus_core.session.steps.turns import read_usage
+from nexus_core.request.input import EVENT_FIELDS, read_input
+from nexus_core.session.record import is_builtin_reply, read_reply, read_results
+from nexus_core.thread.turns import read_usage
 from nexus_core.types.assembled import AgentResult
 from nexus_core.types.messages import Message, Reply
 
@@ -116,7 +114,7 @@ def parse_record_item(value: object, dialects: DialectRegistry) -> RecordItem:
 
 def _is_plugin_message(value: dict[str, Any], dialects: DialectRegistry) -> bool:
     """True if it is a message in a plugin's dialect."""
-    speaking = None if is_told(value) else dialects.offering(value)
+    speaking = None if is_builtin_reply(value) else dialects.offering(value)
     try:
         return speaking is not None and bool(speaking.read(value))
     except MessageError:  # it may be a reply
@@ -147,7 +145,7 @@ def _parse_reply_or_result(value: object, dialects: DialectRegistry) -> StepItem
 
 
 def _parse_ask(value: dict[str, Any], dialects: DialectRegistry) -> UserMessageItem:
-    _require_fields(value, ("ask", "interrupt", *EVENT))
+    _require_fields(value, ("ask", "interrupt", *EVENT_FIELDS))
     event = {name: each for name, each in value.items() if name not in ("ask", "interrupt")}
     user_input = read_input(value["ask"], event, dialects)
     return UserMessageItem(user_input.message, _get_flag(value, "interrupt"), event)

@@ -12,7 +12,7 @@ from nexus_core.cli.options import ApiOption, JsonOption
 from nexus_core.cli.request_report import print_request, require_known_dialect
 from nexus_core.cli.session_lookup import LedgerOption, list_session_names, match_session, open_ledger_nexus
 from nexus_core.errors import UsageError
-from nexus_core.session.steps.naming import find_step
+from nexus_core.thread.lookup import find_step
 
 if TYPE_CHECKING:
     from nexus_core.cli.context import CliContext

@@ -11,7 +11,7 @@ from nexus_core.cli.commands.session.overview import collect_damage, report_dama
 from nexus_core.cli.options import JsonOption
 from nexus_core.cli.output import format_time, get_line_width
 from nexus_core.cli.session_lookup import LedgerOption, build_session_option, find_session, open_ledger_nexus
-from nexus_core.compaction.evidence.rendering import short_step
+from nexus_core.compaction.quotes import shorten_step_id
 from nexus_core.ledger.queries import find_sessions_to_search
 from nexus_core.ledger.search import find_quote, search_session
 
@@ -123,7 +123,9 @@ def _print_matches(cli: CliContext, hits: list[SearchMatch], text: str) -> None:
     rows: list[tuple[str, ...]] = [_HEADING]
     for label, step, _ in hits:
         quote = find_quote(step, text, room)
-        rows.append((label, format_time(step.created), short_step(step.id), quote.role, " ".join(quote.text.split())))
+        rows.append(
+            (label, format_time(step.created), shorten_step_id(step.id), quote.role, " ".join(quote.text.split()))
+        )
     cli.console.table(rows, styles=["bold"])
 
 

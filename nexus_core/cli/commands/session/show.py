@@ -38,13 +38,12 @@ from nexus_core.cli.step_view import (
 from nexus_core.errors import UsageError
 from nexus_core.ledger.codec import StoredStep
 from nexus_core.ledger.threads import skip_reverted
-from nexus_core.session.steps.naming import find_step
-from nexus_core.session.steps.numbering import continues, opens_turn
-from nexus_core.session.steps.turns import Turn
-from nexus_core.session.steps.walking import walk_back
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
 from nexus_core.text.secrets import redact, redact_json
+from nexus_core.thread.lookup import find_step, walk_back
+from nexus_core.thread.totals import continues_turn, opens_turn
+from nexus_core.thread.turns import Turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
     from nexus_core.cli.context import CliContext
     from nexus_core.nexus import Nexus
     from nexus_core.session.session import Session
-    from nexus_core.session.steps.recorded import RecordedCall
+    from nexus_core.thread.turns import RecordedCall
     from nexus_core.types.ledger import Ledger, SessionRecord, Step
 
 app = typer.Typer()
@@ -277,7 +276,7 @@ def read_newest_turns(ledger: Ledger, record: SessionRecord, wanted: int | None)
     counted = 0
     steps: list[Step] = []
     for step in skip_reverted(walk_back(ledger, record.tip, at_once=_STEPS_PER_READ)):
-        if steps and step.turn != steps[-1].turn and not continues(steps[-1]):
+        if steps and step.turn != steps[-1].turn and not continues_turn(steps[-1]):
             turns.append(Turn(steps[::-1]))
             counted += opens_turn(steps[-1])
             steps = []

@@ -24,14 +24,13 @@ from nexus_core.ledger.outline import outline_step
 from nexus_core.ledger.queries import count_sessions, count_steps
 from nexus_core.ledger.threads import is_import_revert
 from nexus_core.ledger.url import without_secret
-from nexus_core.session.caching import cache_along
-from nexus_core.session.steps.epochs import Epochs
-from nexus_core.session.steps.numbering import opens_turn
-from nexus_core.session.steps.spending import added
-from nexus_core.session.steps.turns import read_usage
-from nexus_core.session.steps.walking import find_reverted, walk_back
+from nexus_core.request.cache_report import list_cache_reports
+from nexus_core.request.prefix import PrefixStore
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
+from nexus_core.thread.lookup import find_reverted, walk_back
+from nexus_core.thread.totals import add_usages, opens_turn
+from nexus_core.thread.turns import read_usage
 from nexus_core.tokens.counters import get_model
 from nexus_core.types.messages import Usage
 
@@ -127,7 +126,7 @@ def _sum_cache(nexus: Nexus, steps: Iterable[Step], damaged: list[DamagedSession
     settings, sums = nexus.load().settings, CacheSums()
     minimum = cache(lambda model: get_model(model, host=nexus.host, settings=settings).cache_minimum)
     with collect_damage(damaged, label):
-        for step, report in cache_along(steps, Epochs(lambda: nexus.ledger), minimum):
+        for step, report in list_cache_reports(steps, PrefixStore(lambda: nexus.ledger), minimum):
             sums.add(step, report)
     return sums
 
@@ -208,7 +207,7 @@ class StepSums:
     @property
     def all_usage(self) -> Usage:
         """The usage of all models."""
-        return added(self.usage.values())
+        return add_usages(self.usage.values())
 
     def to_json(self) -> dict[str, object]:
         """Return all of it, for JSON."""

@@ -17,11 +17,11 @@ from nexus_core.errors import LedgerError
 from nexus_core.ledger.queries import find_tip_branches
 from nexus_core.ledger.threads import missing_step_error, skip_reverted
 from nexus_core.ledger.url import without_secret
-from nexus_core.session.steps.numbering import SILENT, continues, is_session_start_step, opens_turn
-from nexus_core.session.steps.walking import AT_ONCE, walk_back
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import shorten, visible_line
 from nexus_core.text.secrets import redact_beginning
+from nexus_core.thread.lookup import STEPS_PER_READ, walk_back
+from nexus_core.thread.totals import MARKER_KINDS, continues_turn, is_session_start_step, opens_turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -453,7 +453,7 @@ def _read_branch_line(
             turns += opens_turn(first)
             is_compacted = any(step.kind in ("compaction", "revert") for step in steps)
             named, left = (tuple(chain(*(each.get(step.id, ()) for step in steps))) for each in (sessions, forks))
-            is_turn = first.kind not in SILENT
+            is_turn = first.kind not in MARKER_KINDS
             begins = first.id == branch.first.id or (
                 first.parent == branch.first.id and is_session_start_step(branch.first)
             )
@@ -487,13 +487,13 @@ def _walk_turns(ledger: Ledger, branch: StepBranch, forks: Mapping[str, Sequence
     """
     steps: list[Step] = []
     length = branch.end.position - branch.first.position + 1
-    walked = walk_back(ledger, branch.end.id, at_once=min(length, AT_ONCE))
+    walked = walk_back(ledger, branch.end.id, at_once=min(length, STEPS_PER_READ))
     own = list(takewhile(lambda step: step.branch == branch.id, walked)) if forks else []
     kept = {step.id for step in skip_reverted(own)}
     is_drawn = any(step.id in forks and step.id not in kept for step in own)
     there = iter(own) if forks else takewhile(lambda step: step.branch == branch.id, walked)
     for step in there if is_drawn else skip_reverted(there):
-        if steps and steps[-1].turn != step.turn and not continues(steps[-1]):
+        if steps and steps[-1].turn != step.turn and not continues_turn(steps[-1]):
             yield steps
             steps = []
         steps.append(step)
@@ -502,7 +502,7 @@ def _walk_turns(ledger: Ledger, branch: StepBranch, forks: Mapping[str, Sequence
 
 def _build_turn(steps: Sequence[Step], *, is_compacted: bool) -> TreeTurn:
     first = steps[-1]
-    kind: str = START_KIND if is_session_start_step(first) else first.kind if first.kind in SILENT else "turn"
+    kind: str = START_KIND if is_session_start_step(first) else first.kind if first.kind in MARKER_KINDS else "turn"
     excerpt = ""
     damage: list[DamagedSession] = []
     with collect_damage(damage, ""):

@@ -1,0 +1,192 @@
+"""Calls of the past, rebuilt from steps and blobs alone."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from nexus_core.errors import LedgerError, TurnError, UsageError
+from nexus_core.history.select import apply_truncation
+from nexus_core.ledger.threads import deleted_step_error
+from nexus_core.rendering import LABELLED_RENDERER, find_epoch_renderer
+from nexus_core.request.build import CallPlan
+from nexus_core.request.input import add_event
+from nexus_core.request.placements import read_section_entries
+from nexus_core.request.prefix import OLD_MODE, PrefixStore
+from nexus_core.request.tools import CALLER_SOURCE, ToolOffer
+from nexus_core.request.window import ContextWindow
+from nexus_core.session.options import get_mode
+from nexus_core.thread.lookup import find_step as find_named
+from nexus_core.thread.lookup import find_turn_steps
+from nexus_core.thread.projection import (
+    ReadLimits,
+    list_dropped_steps,
+    list_masked_steps,
+    read_thread,
+    read_truncated_thread,
+)
+from nexus_core.thread.state import SessionState
+from nexus_core.thread.totals import MARKER_KINDS, get_parent_turn
+from nexus_core.thread.turns import Turn
+from nexus_core.types.request import Request
+
+if TYPE_CHECKING:
+    from nexus_core.history.items import HistoryItem
+    from nexus_core.request.prefix import Prefix
+    from nexus_core.request.runtime import SessionRuntime
+    from nexus_core.thread.cache import ThreadCache
+    from nexus_core.types.ledger import Ledger, Step
+    from nexus_core.types.messages import Tool
+    from nexus_core.types.prompt import Placement
+    from nexus_core.types.settings import Settings
+
+_ANSWERS = ("reply", "interrupted")
+_SENT_FROM = ("sealed", "result", "reply", *MARKER_KINDS)
+
+
+def find_reply_step(ledger: Ledger, name: str) -> Step:
+    """Return the step with an id, or the only one whose id begins or ends with a text.
+
+    Raises:
+        UsageError: There is no such step, or there are several.
+        LedgerError: Its content was deleted.
+    """
+    step = find_named(ledger, name)
+    if step is None:
+        hint = "`nexus session show NAME` names the steps of a session"
+        raise UsageError(f"there is no step {name!r}", hint=hint)
+    if getattr(step, "is_erased", False):
+        raise deleted_step_error(step.id)
+    return step
+
+
+def find_sent_step(ledger: Ledger, name: str) -> Step:
+    """Return the newest step when a call was made: the one before a reply, or else the step itself.
+
+    The id of a turn is that of its first step, before any call: then its last reply counts, or its newest step if it
+    has none.
+
+    Raises:
+        UsageError: There is no such step.
+        TurnError: Nexus assembled no call there, as in an imported session.
+    """
+    step = find_reply_step(ledger, name)
+    if step.kind == "input":
+        steps = find_turn_steps(ledger, step)
+        step = next((each for each in reversed(steps) if each.kind == "reply"), steps[-1])
+    asked = step.data.get("asked") or step.parent  # a summary may have been made while the model was thinking
+    tip = ledger.step(str(asked)) if step.kind in _ANSWERS and asked else step
+    if tip is None or tip.turn != step.turn or tip.kind not in _SENT_FROM:
+        raise _unsent(f"nothing was sent by Nexus for step {name}")
+    return tip
+
+
+def restore_tool_offers(ledger: Ledger, name: str) -> tuple[Tool, ...]:
+    """Return the tools that were offered to the model when it gave a reply.
+
+    Args:
+        ledger: The ledger of the session.
+        name: The id of the reply's step; that of a tool call is `call.key.step`.
+
+    Raises:
+        UsageError: There is no such step.
+        TurnError: Nexus assembled no call before it.
+        LedgerError: A blob of the call is gone.
+    """
+    epoch = SessionState(None, find_sent_step(ledger, name), None).epoch
+    if not epoch:
+        raise _unsent(f"nothing was sent by Nexus for step {name}")
+    return PrefixStore(lambda: ledger).read(epoch).tools
+
+
+def replay_call(runtime: SessionRuntime, cache: ThreadCache, tip: Step, settings: Settings, label: str) -> CallPlan:
+    """Return the call that was sent when a step was the newest.
+
+    Args:
+        runtime: Shared by all sessions of the Nexus.
+        cache: The session's thread.
+        tip: The step.
+        settings: Settings for models and counters, if none were stored with the call.
+        label: The name of the session, if it was not stored with the call.
+
+    Raises:
+        LedgerError: A step or blob of the call is gone.
+        TurnError: No call was sent.
+    """
+    turn = Turn(cache.turn(tip.id))
+    state = SessionState(None, tip, turn)
+    if not state.epoch or not turn.is_sealed:
+        raise _unsent(f"nothing was sent by Nexus in turn {tip.turn}")
+    epoch = runtime.prefixes.read(state.epoch)
+    settings = runtime.prefixes.setup(state.setup) if state.setup else settings
+    model = str(turn.sealed("model") or "")
+    window = ContextWindow(runtime, settings, model, state, cache)
+    sent = window.with_margin(_sent(cache, state, window), tip.turn)
+    permissions, before = epoch.basis.get("permissions"), turn.steps[0].parent
+    return CallPlan(
+        request=_request(runtime, state, epoch, model, str(turn.sealed("session") or label)),
+        prefix=epoch,
+        renderer=find_epoch_renderer(
+            runtime.host,
+            str(epoch.basis.get("renderer") or LABELLED_RENDERER.name),
+            str(epoch.basis.get("renderer_plugin") or ""),
+        ),
+        items=sent,
+        turn=tip.turn,
+        window=window,
+        permissions=tuple(map(str, permissions)) if isinstance(permissions, list) else (),
+        entries=read_section_entries(turn.sealed("told")),
+        decisions=(
+            *list_dropped_steps(cache, state.cut, tip, window.sizer.name),
+            *list_masked_steps(cache, sent),
+        ),
+        place_prefix=partial(_static, runtime, window, epoch),
+        parent_turn=get_parent_turn(cache, before),
+        must_fit=False,
+    )
+
+
+def _unsent(what: str) -> TurnError:
+    return TurnError(
+        what,
+        hint="it was made elsewhere, or nobody called next(); replies to what ask() and next() returned have it",
+        command="it was made elsewhere; `nexus session show NAME` shows what was said, "
+        "`nexus assemble --session NAME` what would be sent now",
+    )
+
+
+def _sent(cache: ThreadCache, state: SessionState, window: ContextWindow) -> list[HistoryItem]:
+    tip, cut = state.tip, state.cut
+    assert tip is not None  # noqa: S101 - something was sent
+    if cut is None or cut.compaction != tip.compaction:
+        return read_thread(cache, tip, window.sizer, ReadLimits())
+    limits = window.limits(tip.turn, tip)
+    kept = apply_truncation(read_truncated_thread(cache, tip, window.sizer, cut, tip.turn), cut, limits)
+    if kept is None:
+        raise LedgerError(
+            f"step {tip.id} leaves out what is not there", hint="`nexus ledger verify` says what is wrong"
+        )
+    return kept
+
+
+def _request(runtime: SessionRuntime, state: SessionState, epoch: Prefix, model: str, label: str) -> Request:
+    basis, turn = epoch.basis, state.turn
+    skills = basis.get("skills")
+    request = Request(
+        cwd=runtime.cwd,
+        home=runtime.home,
+        mode=get_mode(basis, OLD_MODE),
+        role=str(basis.get("role") or "unified"),
+        task=str(basis.get("task") or ""),
+        skills=tuple(map(str, skills)) if isinstance(skills, list) else None,
+        model=model,
+        session=label,
+        tools=epoch.given or (),
+    )
+    event = turn.steps[0].data.get("event") if turn else None
+    return add_event(request, turn.said if turn else None, event if isinstance(event, dict) else {})
+
+
+def _static(runtime: SessionRuntime, window: ContextWindow, epoch: Prefix) -> tuple[Placement, ...]:
+    offered = tuple(ToolOffer(tool, CALLER_SOURCE) for tool in epoch.tools)
+    return window.prefix_sizer.place(epoch.digest, runtime.prefixes.view(epoch.view), offered)

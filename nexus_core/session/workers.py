@@ -1,0 +1,181 @@
+"""Workers (subagents): sessions with one task, whose final reply answers a tool call of their parent."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nexus_core.errors import SessionExistsError, TurnError, UsageError
+from nexus_core.files.places import resolve_directory
+from nexus_core.ledger.json_text import MAX_LABEL_CHARACTERS
+from nexus_core.ledger.store import new_id
+from nexus_core.rendering import find_agent_role
+from nexus_core.session.options import ALL_SKILLS, read_session_options, read_skills
+from nexus_core.session.record import INTERRUPTED_RESULT, IncomingResult, build_result_step
+from nexus_core.thread.arguments import read_label, read_path, read_text
+from nexus_core.thread.totals import is_session_start_step
+from nexus_core.thread.turns import CallKey, RecordedCall
+from nexus_core.types.messages import Message, ToolResult
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from nexus_core.dialects.registry import DialectRegistry
+    from nexus_core.request.runtime import SessionRuntime
+    from nexus_core.session.options import SessionOptions
+    from nexus_core.thread.append import RecordedBefore
+    from nexus_core.thread.state import SessionState
+    from nexus_core.thread.turns import Turn
+    from nexus_core.types.ledger import NewStep, SessionRecord
+    from nexus_core.types.messages import JSON
+
+WORKER_ROLE = "worker"
+"""The role of a worker."""
+_EXAMPLE = 'session.spawn("Find out why the build fails.")'
+
+
+class SpawnArguments(NamedTuple):
+    """The arguments of `Session.spawn`.
+
+    Attributes:
+        task: The task, part of the system prompt.
+        cwd: Its working directory; None for that of its parent.
+        call: The tool call that its final reply answers; None for none.
+        skills: The skills in its prompt; None or `ALL_SKILLS` for all.
+        label: The name of its session; None to derive one from the call.
+        model: Its model; None for its parent's.
+        tools: Its tools; None for those that its parent's caller offers.
+        system_prompt: Its whole system prompt, in place of loaded instructions, task and role; None for these.
+    """
+
+    task: str
+    cwd: str | os.PathLike[str] | None = None
+    call: RecordedCall | None = None
+    skills: Sequence[str] | None = None
+    label: str | None = None
+    model: str | None = None
+    tools: Sequence[object] | None = None
+    system_prompt: str | None = None
+
+
+class WorkerReport(NamedTuple):
+    """A worker's final reply: the parent session, the call it answers, the text, and whether the worker failed."""
+
+    parent: str
+    key: CallKey
+    text: str
+    is_error: bool
+
+
+def create_worker(
+    runtime: SessionRuntime, label: str, state: SessionState, orders: SpawnArguments, made: dict[str, Any]
+) -> SessionRecord:
+    """Return the session of a worker, created if it does not exist.
+
+    Args:
+        runtime: Shared by all sessions of the Nexus.
+        label: The name of the parent session.
+        state: The parent's state.
+        orders: The arguments of `spawn`.
+        made: Options that it inherits: model, renderer, permissions.
+
+    Raises:
+        UnknownNameError: No plugin provides the role `worker`.
+        UsageError: The task is empty, or the call is not a RecordedCall.
+        TurnError: That call is not pending.
+        SessionExistsError: Another session has that name.
+    """
+    find_agent_role(runtime.host, WORKER_ROLE)
+    task = read_text(orders.task, "a task", hint=_EXAMPLE)
+    if not task.strip():
+        raise UsageError("a worker needs a task", hint=_EXAMPLE)
+    key = _key_of(orders.call, state)
+    inherited = state.kept.get("inherits")
+    places = list(inherited) if isinstance(inherited, list) else [str(runtime.cwd)]
+    if orders.cwd is not None:
+        cwd = str(resolve_directory(Path(places[-1]) / read_path(orders.cwd, "cwd")))
+        places += [] if cwd == places[-1] else [cwd]
+    data = made | {
+        "cwd": places[-1],
+        "inherits": places,
+        "role": WORKER_ROLE,
+        "task": task,
+        "parent": label,
+        "call": None if key is None else list(key),
+    }
+    skills = ALL_SKILLS if orders.skills is None else read_skills(orders.skills)
+    if skills != ALL_SKILLS:
+        data["skills"] = list(skills)
+    if orders.system_prompt:
+        data["system_prompt"] = read_text(orders.system_prompt, "system_prompt")
+    name = None if orders.label is None or orders.label == "" else read_label(orders.label)
+    return _create(runtime, name or _label(label, new_id() if key is None else f"{key.step}.{key.place}"), data)
+
+
+def read_worker_options(orders: SpawnArguments, tools: Sequence[object], dialects: DialectRegistry) -> SessionOptions:
+    """Return the options of a worker's session that are not stored with it."""
+    return read_session_options(dialects, model=orders.model, tools=tools if orders.tools is None else orders.tools)
+
+
+def find_worker_report(state: SessionState) -> WorkerReport | None:
+    """Return the final reply of a finished worker; None if no call waits for it, or it has not finished."""
+    parent, call, turn = state.kept.get("parent"), state.kept.get("call"), state.turn
+    if not isinstance(parent, str) or not isinstance(call, list) or turn is None or turn.is_open:
+        return None
+    last = turn.steps[-1]
+    if is_session_start_step(last):
+        return None
+    failed = last.kind == "interrupted" or bool(last.data.get("error")) or last.data.get("interrupted") is True
+    text = turn.recorded(last).text or str(last.data.get("error") or "") or (INTERRUPTED_RESULT if failed else "")
+    return WorkerReport(parent, CallKey(str(call[0]), int(call[1])), text, failed)
+
+
+def build_report_step(turn: Turn | None, report: WorkerReport) -> NewStep | RecordedBefore:
+    """Return the step with the result of the call that a worker answers.
+
+    Raises:
+        TurnError: The call is no longer pending, or has a different result.
+    """
+    if turn is None or report.key not in turn.calls:
+        raise TurnError("the turn in which the worker was called has ended", hint="its answer comes too late")
+    call = turn.calls[report.key]
+    result = ToolResult(call.id, report.text, call.name, report.is_error)
+    return build_result_step(turn, (IncomingResult(report.key, Message("tool", (result,))),))
+
+
+def _label(maker: str, name: str) -> str:
+    """Return the default name of a worker; a long name of its parent becomes a part of it and a digest."""
+    label = f"{maker}/{name}"
+    if len(label) <= MAX_LABEL_CHARACTERS:
+        return label
+    short = f"…{blake2b(maker.encode(), digest_size=16).hexdigest()}/{name}"
+    return maker[: MAX_LABEL_CHARACTERS - len(short)] + short
+
+
+def _key_of(call: object, state: SessionState) -> CallKey | None:
+    if call is None:
+        return None
+    if not isinstance(call, RecordedCall):
+        raise UsageError(
+            "call must be one of session.pending_calls or step.tool_calls", hint="session.spawn(task, call=call)"
+        )
+    if state.turn is None or call.key not in state.turn.calls:
+        raise TurnError(f"{call} is not pending", hint="session.pending_calls lists the pending tool calls")
+    return call.key
+
+
+def _create(runtime: SessionRuntime, label: str, data: JSON) -> SessionRecord:
+    """Create a session, or return the existing one if it was created for the same call."""
+    try:
+        return runtime.ledger.create(label, data=data)
+    except SessionExistsError:
+        there = runtime.ledger.session(label)
+        if there is not None and data["call"] is not None and _made_for(there.data) == _made_for(data):
+            return there
+        raise
+
+
+def _made_for(data: JSON) -> tuple[object, object]:
+    return data.get("parent"), data.get("call")
