@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _STEPS_PER_FETCH = 500
-"""So many steps are fetched in one go where all are wanted."""
+"""Maximum steps of one query when all are read."""
 _BRANCH_COLUMN, _POSITION_COLUMN = (StepRow._fields.index(name) for name in ("branch", "position"))
 
 
@@ -126,11 +126,11 @@ class SqlRows(ABC):
         return [SessionRow(*row) for row in self.fetch(sql.SESSIONS)]
 
     def newest_session_rows(self, *, status: str, text: str, limit: int) -> list[SessionRow]:
-        """Return the sessions changed last, of a status and with a text in their data; "" for any."""
+        """Return the sessions changed last, of a status and with a text in their data, "" for any."""
         return [SessionRow(*row) for row in self.fetch(sql.NEWEST_SESSIONS, status, status, text, limit)]
 
     def session_tips(self) -> list[tuple[str, str | None, str | None, int | None]]:
-        """Return the label of each session, its tip, and the branch and position of that; changed last first."""
+        """Return the label of each session, its tip, and the branch and position of that, changed last first."""
         return self.fetch(sql.SESSION_TIPS)
 
     def branches_with(self, text: str) -> list[tuple[str, int]]:
@@ -138,11 +138,11 @@ class SqlRows(ABC):
         return self.fetch(sql.BRANCHES_WITH, text)
 
     def forked_branches(self) -> list[BranchRow]:
-        """Return the branches that left another."""
+        """Return the branches that were forked from another."""
         return [BranchRow(*row) for row in self.fetch(sql.FORKED_BRANCHES)]
 
     def count_sessions(self, status: str) -> int:
-        """Return the number of sessions of a status; "" for any."""
+        """Return the number of sessions of a status, "" for any."""
         return int(self.fetch(sql.COUNT_SESSIONS, status, status)[0][0])
 
     def count_steps(self) -> int:
@@ -167,23 +167,23 @@ class SqlRows(ABC):
         return [BranchRow(*row) for row in self.fetch(sql.BRANCHES)]
 
     def step_rows(self) -> Iterator[StepRow]:
-        """Every step, branch by branch, in order of position."""
+        """Yield all steps, branch by branch, in order of position."""
         last = ("", -1)
         while True:
             try:
                 rows = self.fetch(sql.NEXT_STEPS, *last, _STEPS_PER_FETCH)
-            except LedgerError:  # of a damaged file, what comes before the damage is read by itself
+            except LedgerError:  # the rows before the damage can be read branch by branch
                 rows = None
             if rows is None or not _is_ordered(last, rows):
-                yield from self._read_steps_behind(*last)
+                yield from self._read_steps_after(*last)
                 return
             yield from map(StepRow._make, rows)
             if len(rows) < _STEPS_PER_FETCH:
                 return
             last = rows[-1][_BRANCH_COLUMN], rows[-1][_POSITION_COLUMN]
 
-    def _read_steps_behind(self, branch: str, position: int) -> Iterator[StepRow]:
-        """Yield the steps behind one, with a query for each branch."""
+    def _read_steps_after(self, branch: str, position: int) -> Iterator[StepRow]:
+        """Yield the steps after a position, with a query for each branch."""
         following: str | None = branch or self._next_branch("")
         while following is not None:
             while rows := self.fetch(sql.STEPS_AFTER, following, position, _STEPS_PER_FETCH):
@@ -208,7 +208,7 @@ class SqlRows(ABC):
         self.run_many(sql.ADD_ERASED, erased)
 
     def erase_steps(self, names: Sequence[str]) -> None:
-        """Empty messages and data of steps; a trigger rejects steps that no deletion records."""
+        """Empty messages and data of steps. A trigger rejects steps that no deletion records."""
         self.run_many(sql.ERASE_STEP, [(name,) for name in names])
 
     def drop_blobs(self, digests: Sequence[str]) -> None:
@@ -314,8 +314,8 @@ def _is_ordered(last: tuple[str, int], rows: Sequence[tuple[Any, ...]]) -> bool:
     return True
 
 
-def _require_progress(before: Any, after: Any) -> Any:  # noqa: ANN401 - what rows are ordered by, or what damage made of it
-    """Where to go on; in a damaged index, what comes next may not come after, and there would be no end."""
+def _require_progress(before: Any, after: Any) -> Any:  # noqa: ANN401 - sort keys, of any type in a damaged file
+    """Return `after`, or raise if it does not sort after `before`: a damaged index would be read endlessly."""
     if type(before) is not type(after) or after <= before:
         raise LedgerError(f"it is damaged: {after!r} comes after {before!r}")
     return after
@@ -349,7 +349,7 @@ class ConnectedRows(SqlRows, Generic[C]):
         """Return a context manager with a snapshot of the rows, over a connection of its own."""
 
     def close(self) -> None:
-        """Close the database; a second call does nothing."""
+        """Close the database. A second call does nothing."""
         with self.lock:
             self._is_closed = True
             self._drop()

@@ -176,7 +176,7 @@ def _find_statements(version: int) -> list[str]:
 
 
 def _copy_tables(connection: psycopg.Connection[Any], version: int) -> None:
-    """Copy the tables into a schema named after their version; an existing copy is kept."""
+    """Copy the tables into a schema named after their version. An existing copy is kept."""
     copy = "nexus_v" + str(version)
     if connection.execute("select 1 from pg_catalog.pg_namespace where nspname = %s", (copy,)).fetchall():
         return

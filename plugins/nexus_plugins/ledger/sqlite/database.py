@@ -47,7 +47,7 @@ _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
 def find_network_kind(path: Path) -> str:
-    """Return the type of the network file system that contains a path, such as `nfs4`; "" for a local file."""
+    """Return the type of the network file system that contains a path, such as `nfs4`, "" for a local file."""
     try:
         mounts = list(_read_mounts())
         if _NETWORK_KINDS.isdisjoint(mount.kind for mount in mounts):
@@ -102,7 +102,7 @@ overwritten from the start, so its length does not show how much is in it."""
 
 
 def disable_log(path: Path) -> bool:
-    """Switch a file from the write-ahead log to a rollback journal; return True if it had a log.
+    """Switch a file from the write-ahead log to a rollback journal. Return True if it had a log.
 
     Raises:
         sqlite3.OperationalError: The file cannot be written, or another program has it open.
@@ -142,7 +142,7 @@ def purge_erased_content(connection: sqlite3.Connection) -> bool:
 
 
 def _empty_log(connection: sqlite3.Connection) -> bool:
-    """Copy the log into the file and truncate it; return False if a reader prevents that."""
+    """Copy the log into the file and truncate it. Return False if a reader prevents that."""
     ((is_busy, _, _),) = connection.execute("pragma wal_checkpoint(truncate)").fetchall()
     return not is_busy
 
@@ -240,7 +240,7 @@ def prepare_read_only(path: Path, connection: sqlite3.Connection) -> None:
 
 
 def ensure_file(path: Path) -> None:
-    """Create the ledger's file if it is missing, else check it; on a network file system, disable its log.
+    """Create the ledger's file if it is missing, else check it. On a network file system, disable its log.
 
     Raises:
         LedgerError: The path is something else, or cannot be created.
@@ -285,7 +285,7 @@ def _create_file(path: Path, *, with_log: bool) -> None:
 
 
 def create_atomically(path: Path, fill: Callable[[Path], None]) -> None:
-    """Create a file atomically, after it is filled and synced to disk; an existing file is kept."""
+    """Create a file atomically, after it is filled and synced to disk. An existing file is kept."""
     descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)  # only the owner can read it
     os.close(descriptor)
     try:
@@ -371,7 +371,7 @@ def migrate_file(path: Path, connection: sqlite3.Connection) -> None:
 
 
 def _copy_file(path: Path, copy: Path) -> None:
-    """Back up a file under another name; an existing copy is kept."""
+    """Back up a file under another name. An existing copy is kept."""
 
     def fill(target: Path) -> None:
         with closing(connect_to_file(path, mode="ro")) as source, closing(sqlite3.connect(target)) as sink:

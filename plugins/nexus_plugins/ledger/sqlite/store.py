@@ -56,7 +56,7 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
         FORK_GATE.watch(self)
 
     def read(self, work: Callable[[], T]) -> T:
-        """Call a function that reads rows; it creates no file."""
+        """Call a function that reads rows. It creates no file."""
         with FORK_GATE, self.lock:
             try:
                 if self._connection is None and not self._is_closed and is_missing(self.path):
@@ -145,12 +145,12 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
         return [str(path) for path in beside if not is_missing(path)]
 
     def drop_session(self, name: str) -> None:
-        """Delete a session; freed space is overwritten, see `purge`."""
+        """Delete a session. Freed space is overwritten, see `purge`."""
         self._open().execute("pragma secure_delete = on")
         super().drop_session(name)
 
     def purge(self) -> bool:
-        """Overwrite erased content in the file and its log; return False while another program reads an older state."""
+        """Overwrite erased content in the file and its log. Return False while another program reads an older state."""
         with FORK_GATE, self.lock:
             try:
                 return purge_erased_content(self._open())
@@ -158,7 +158,7 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
                 raise build_sqlite_error(error, self.path) from error
 
     def close(self) -> None:
-        """Close the file; a second call does nothing."""
+        """Close the file. A second call does nothing."""
         with FORK_GATE:
             super().close()
 
