@@ -228,7 +228,11 @@ def connect_read_only(path: Path, error: sqlite3.OperationalError) -> sqlite3.Co
         connection = connect_to_file(path, mode="ro") if has_log else connect_immutable(path)
     except sqlite3.OperationalError:
         raise error from None
-    prepare_read_only(path, connection)
+    try:
+        prepare_read_only(path, connection)
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 

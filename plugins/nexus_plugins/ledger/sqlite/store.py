@@ -190,7 +190,11 @@ class SqliteSnapshot(SnapshotRows):
                 self._version = read_schema_version(path, self._connection)
                 prepare_read_only(path, self._connection)
             except SQLITE_ERRORS as error:
+                self.close()
                 raise build_sqlite_error(error, path) from error
+            except BaseException:
+                self.close()
+                raise
 
     def fetch(self, statement: str, *bound: object) -> list[Any]:
         """Run a query and return its rows as tuples."""
