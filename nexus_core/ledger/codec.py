@@ -39,7 +39,7 @@ def compute_blob_digest(content: bytes) -> str:
 
 
 def may_hold_media(text: str) -> bool:
-    """Return True if messages in JSON may contain media to extract, or a field that must be escaped."""
+    """Return True if messages in JSON may have media to extract or a field to escape."""
     return (len(text) >= MIN_BLOB_CHARACTERS and f'"{_DATA_FIELD}":"' in text) or f'"{_BLOB_FIELD}"' in text
 
 
@@ -49,7 +49,7 @@ def refers_to_media(text: str) -> bool:
 
 
 def extract_media(value: Any, blobs: dict[str, bytes]) -> Any:  # noqa: ANN401 - JSON has many types
-    """Return JSON with large base64 replaced by references, and add the bytes to `blobs`."""
+    """Replace large base64 in JSON by references, and add the bytes to `blobs`."""
     if isinstance(value, list):
         return [extract_media(item, blobs) for item in value]
     if not isinstance(value, dict):
@@ -104,7 +104,7 @@ def _extract_field(value: Any, blobs: dict[str, bytes]) -> Any:  # noqa: ANN401 
 
 
 def _decode_base64(text: str) -> bytes | None:
-    """Return the bytes of base64 text, or None if encoding them does not give the same text."""
+    """Decode base64. Return None if encoding does not give the same text again."""
     try:
         content = b64decode(text, validate=True)
     except ValueError:
@@ -133,7 +133,7 @@ def find_step_blobs(row: StepRow) -> Iterator[tuple[str, str]]:
 
 
 def find_session_blobs(row: SessionRow) -> Iterator[tuple[str, str]]:
-    """Yield the digest and kind of the blob that a session refers to: the file it was imported from."""
+    """Yield the digest and kind of the file that a session was imported from."""
     about = json.loads(row.data).get("transcript")
     source = about.get("source") if isinstance(about, dict) else None
     if _is_blob_digest(source):
@@ -141,7 +141,9 @@ def find_session_blobs(row: SessionRow) -> Iterator[tuple[str, str]]:
 
 
 def find_nested_blobs(kind: str, content: bytes) -> Iterator[tuple[str, str]]:
-    """Yield the digest and kind of each blob that a blob refers to, none if it cannot be read.
+    """Yield the digest and kind of each blob that a blob refers to.
+
+    A blob that cannot be read refers to none.
 
     Args:
         kind: The kind of the blob, such as `PROMPT_BLOB`.
@@ -197,7 +199,10 @@ def decode_messages(text: str, blob: Callable[[str], bytes]) -> tuple[Message, .
 
 
 def describe_decode_error(text: str) -> str:
-    """Return the reason why stored messages cannot be decoded, "" if they can. Blobs are not read."""
+    """Return the reason why stored messages cannot be decoded, "" if they can.
+
+    Blobs are not read.
+    """
     try:
         decode_messages(text, lambda _digest: b"")
     except MessageError as error:
@@ -395,7 +400,7 @@ def encode_step(step: NewStep, name: str, created: int) -> EncodedStep:
 def build_step_rows(
     steps: Iterable[EncodedStep], parent: ParentRef | None, *, turn: str | None, branch: str
 ) -> list[StepRow]:
-    """Return the rows of consecutive steps after a parent. Arguments as for `build_step_row`."""
+    """Return the rows of consecutive steps. Arguments as for `build_step_row`."""
     rows: list[StepRow] = []
     before: ParentRef | StepRow | None = parent
     for new in steps:
@@ -438,7 +443,7 @@ def build_step_row(new: EncodedStep, parent: ParentRef | StepRow | None, *, turn
 
 
 def compute_running_total(tokens: int, counter: str, parent: ParentRef | StepRow | None) -> int:
-    """Return the running total of tokens, which begins anew with each change of the counter."""
+    """Return the running total of tokens since the last change of the counter."""
     return tokens + (parent.total if parent and parent.counter == counter else 0)
 
 

@@ -111,7 +111,7 @@ def ensure_erasable(store: LedgerStore) -> ErasableStore:
 def plan_deletion(
     store: ErasableStore, label: str, *, workers: bool
 ) -> tuple[list[SessionErasure], tuple[str, ...], tuple[str, ...]]:
-    """Return what a deletion erases, the sessions that share steps with it, and the workers that stay.
+    """Plan a deletion: the erased rows, sessions that share steps, workers that stay.
 
     Args:
         store: The rows.
@@ -213,7 +213,7 @@ def _find_parent_session(row: SessionRow, store: LedgerStore) -> SessionRow | No
 
 
 def _find_reached_positions(store: LedgerStore, sessions: Iterable[SessionRow]) -> dict[str, int]:
-    """Return the last position of each branch that belongs to a thread of these sessions."""
+    """Return the last position of each branch in the threads of sessions."""
     branches = {row.id: row for row in store.branch_rows()}
     reached: dict[str, int] = {}
     for session in sessions:

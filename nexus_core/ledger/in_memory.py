@@ -65,7 +65,10 @@ class MemoryStore:
             return work()
 
     def write(self, work: Callable[[], T], *, session: str = "") -> T:  # noqa: ARG002 - there is one lock for all
-        """Call a function under the lock. There is no rollback: `StoreLedger` raises before it changes rows."""
+        """Call a function under the lock, without rollback.
+
+        `StoreLedger` raises before it changes rows.
+        """
         with self._lock:
             return work()
 
@@ -116,7 +119,7 @@ class MemoryStore:
 
     def is_taken(self, branch: str, position: int) -> bool:
         """Return True if a branch has a step at a position."""
-        return position < self._end(branch)
+        return position < self._find_next_position(branch)
 
     def add_branch(self, row: BranchRow) -> None:
         """Insert a branch."""
@@ -138,7 +141,7 @@ class MemoryStore:
         return self._steps.get(name)
 
     def tail(self, tip: str, *, floor: int, limit: int) -> list[StepFields]:
-        """Return at most `limit` steps of a branch from `tip` down to the position `floor`, newest first."""
+        """Return steps of a branch from `tip` down to a position, newest first."""
         row = self._steps.get(tip)
         if row is None:
             return []
@@ -147,7 +150,7 @@ class MemoryStore:
         return [*reversed(self._branch_steps[row.branch][lowest - begin : row.position + 1 - begin])]
 
     def search(self, branch: str, *, floor: int, below: int, text: str, limit: int) -> list[StepFields]:
-        """Return the steps of a branch between two positions whose stored messages contain a text, newest first."""
+        """Return steps of a branch whose stored messages contain a text, newest first."""
         begin = self._branches[branch].position + 1
         rows = self._branch_steps[branch][max(floor - begin, 0) : max(below - begin, 0)]
         return [*islice((row for row in reversed(rows) if text in row.messages), limit)]
@@ -242,7 +245,7 @@ class MemoryStore:
         """Return the rows of one erased session, step or blob."""
         return [row for row in self._erased if (row.kind, row.name) == (kind, name)]
 
-    def _end(self, branch: str) -> int:
+    def _find_next_position(self, branch: str) -> int:
         return self._branches[branch].position + 1 + len(self._branch_steps[branch])
 
 
@@ -305,7 +308,7 @@ class DryRunStore(MemoryStore):
         return super().place(name) or self._base.place(name)
 
     def is_taken(self, branch: str, position: int) -> bool:
-        """Return True if no step can be added at a position: in the other store, or at an occupied one."""
+        """Return True if a position is occupied, or in a branch of the other store."""
         return branch not in self._branches or super().is_taken(branch, position)
 
     def branch(self, name: str) -> BranchRow | None:
@@ -317,7 +320,7 @@ class DryRunStore(MemoryStore):
         return super().step(name) or self._base.step(name)
 
     def tail(self, tip: str, *, floor: int, limit: int) -> list[StepFields]:
-        """Return at most `limit` steps of a branch from `tip` down to the position `floor`, newest first."""
+        """Return steps of a branch from `tip` down to a position, newest first."""
         if tip in self._steps:
             return super().tail(tip, floor=floor, limit=limit)
         return self._base.tail(tip, floor=floor, limit=limit)

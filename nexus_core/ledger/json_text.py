@@ -18,7 +18,10 @@ MAX_LABEL_CHARACTERS = 500
 
 
 def _build_encoder(*, sort_keys: bool) -> Callable[[object], str]:
-    """Return a function that serializes JSON. `json.dumps` would build its encoder anew, three times a step."""
+    """Return a function that serializes JSON.
+
+    `json.dumps` would build its encoder anew for each text, three times a step.
+    """
     plain = encoder.JSONEncoder(sort_keys=sort_keys, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     make: Any = getattr(encoder, "c_make_encoder", None)
     if make is None:  # another Python than CPython
@@ -32,7 +35,7 @@ _encode_in_order, _encode_sorted = _build_encoder(sort_keys=False), _build_encod
 
 
 def write_json(value: object, what: str = "data") -> str:
-    """Serialize JSON as it is stored: keys in their order, no blanks, no escaped characters.
+    """Serialize JSON as stored: keys in their order, no blanks, no ASCII escapes.
 
     Surrogates are joined or become U+FFFD. Numbers that are not finite become `"NaN"`, `"Infinity"` and `"-Infinity"`.
 
@@ -51,7 +54,9 @@ _scan: Callable[[str, int], tuple[Any, int]] = _decoder.scan_once
 
 
 def parse_json(text: str) -> Any:  # noqa: ANN401 - JSON has many types
-    """Parse stored JSON, as `json.loads` does, in two thirds of the time for the short texts of most steps.
+    """Parse stored JSON like `json.loads`.
+
+    It needs two thirds of the time for the short texts of most steps.
 
     Raises:
         ValueError: It is not JSON.
@@ -70,7 +75,7 @@ def write_canonical_json(value: object, what: str = "data") -> str:
 
 
 def clean_text(text: str) -> str:
-    """Return a label, id or other short text as it is stored: NUL and surrogates become U+FFFD."""
+    """Return a short text as it is stored: NUL and surrogates become U+FFFD."""
     return (text if text.isascii() else repair_surrogates(text)).replace("\0", "\ufffd")
 
 

@@ -127,7 +127,7 @@ class StoreLedger:
         return None if row is None else StoredStep(row, self.blob)
 
     def thread(self, tip: str, *, first: str | None = None, limit: int | None = None) -> list[Step]:
-        """Return the steps up to and including `tip`, oldest first: from `first` on, or the newest `limit`.
+        """Return the steps from `first` to `tip`, or the newest `limit`, oldest first.
 
         Raises:
             LedgerError: There is no such step, or `first` does not come before it.
@@ -177,7 +177,10 @@ class StoreLedger:
         return self.store.read(work)
 
     def scan(self, tip: str, text: str, *, limit: int = 20, within: int = 10_000) -> list[Step]:
-        """Return the newest `limit` steps with a text in their messages, of the newest `within` steps of a thread."""
+        """Return the newest steps of a thread with a text in them, newest first.
+
+        At most `limit` steps are returned, and the newest `within` steps searched.
+        """
         work = partial(scan_thread, self.store, clean_text(tip), text, limit=limit, within=within, blob=self.blob)
         return self.store.read(lambda: list(work()))
 
@@ -223,7 +226,7 @@ class StoreLedger:
         return verify_store(self.store, advance, None if label is None else clean_text(label))
 
     def delete(self, label: str, *, reason: str = "", workers: bool = False, dry_run: bool = False) -> DeletionReport:
-        """Delete a session: its names, and the content of steps and blobs that nothing else needs.
+        """Delete a session, and the content of steps and blobs that only it needs.
 
         Steps that other sessions share stay, and so do ids, digests and the digest chain. The deletion is recorded, so
         that `verify` can tell it from damage.
@@ -374,7 +377,10 @@ class StoreLedger:
         return renamed
 
     def _get_update_time(self, session: SessionRow) -> int:
-        """Return the time for a change: now, but never before the last one, because `repair` keeps the newest row."""
+        """Return the time for a change: now, but never before the last one.
+
+        `repair` keeps the row with the newest time.
+        """
         return max(self._now(), session.updated)
 
     def _require_session(self, label: str) -> SessionRow:

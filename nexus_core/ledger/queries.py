@@ -34,7 +34,7 @@ class NewestSessions(NamedTuple):
 
 
 class BranchOrigin(NamedTuple):
-    """The step that a branch was forked from, and the branch of that step, None for a new branch."""
+    """The step that a branch was forked from, and its branch, None for a new one."""
 
     step: str | None
     branch: str | None
@@ -89,7 +89,10 @@ def count_sessions(ledger: Ledger) -> int:
 
 
 def count_steps(ledger: Ledger) -> int:
-    """Return the number of steps, roughly: without a queryable store, steps that sessions share count repeatedly."""
+    """Return the number of steps, roughly.
+
+    Without a queryable store, steps that sessions share are counted more than once.
+    """
     count = _run_query(ledger, lambda store: store.count_steps())
     if count is not None:
         return count
@@ -114,7 +117,7 @@ def find_former_names(ledger: Ledger) -> dict[str, str]:
 
 
 def find_sessions_to_search(ledger: Ledger, text: str) -> Iterator[SessionRecord]:
-    """Yield the sessions that may contain a text, and some others, those changed last first.
+    """Yield the sessions that may contain a text, those changed last first.
 
     Sessions whose newest step is missing are among them.
     """
@@ -133,7 +136,7 @@ def find_sessions_to_search(ledger: Ledger, text: str) -> Iterator[SessionRecord
 
 
 def _find_labels_with(needle: str, store: QueryableStore) -> list[str]:
-    """Return the sessions with a text in the stored messages of their threads, and those whose tip is missing."""
+    """Return the labels of sessions with a text in their threads, or a missing tip."""
     matches = dict(store.branches_with(needle))
     inheriting = _find_branches_after(matches, store.forked_branches()) if matches else set[str]()
     return [
@@ -166,7 +169,7 @@ def _find_branches_after(matches: Mapping[str, int], forks: Iterable[BranchRow])
 
 
 def find_tip_branches(ledger: Ledger) -> TipBranches:
-    """Return the branches of the sessions' tips, as far as one query finds them. The others must be read."""
+    """Return the branches of the sessions' tips, as far as one query finds them."""
     rows = _run_query(ledger, lambda store: store.tip_branches()) or []
     found = TipBranches({}, {})
     for tip, branch, step, left in rows:
@@ -177,7 +180,10 @@ def find_tip_branches(ledger: Ledger) -> TipBranches:
 
 
 def _run_query(ledger: Ledger, query: Callable[[QueryableStore], T]) -> T | None:
-    """Return the result of a query, or None if the store is not queryable, or its rows are damaged."""
+    """Return the result of a query, or None if the store cannot run it.
+
+    The store is not queryable, or its rows are damaged.
+    """
     if not isinstance(ledger, StoreLedger) or not isinstance(ledger.store, QueryableStore):
         return None
     try:

@@ -61,7 +61,7 @@ class TurnEnds(NamedTuple):
     farthest: Mapping[str, int]
 
     def may_continue(self, last: StepRow) -> bool:
-        """Return True if a turn may have had more steps after `last`, which does not close it.
+        """Return True if an open turn may have had more steps after `last`.
 
         Without evidence, as when the rows of its session are lost too, the turn counts as open.
         """
@@ -119,7 +119,7 @@ def _is_intact(row: StepRow) -> bool:
 def keep_intact_turns(
     steps: dict[str, StepRow], ends: TurnEnds, blobs: dict[str, bytes], lost: list[Finding], erased: Collection[str]
 ) -> dict[str, StepRow]:
-    """Return the steps of complete turns whose messages can be decoded and whose references exist.
+    """Return the steps of complete, readable turns without missing references.
 
     Args:
         steps: The intact steps, by id.
@@ -162,7 +162,7 @@ def _order_turn_steps(rows: dict[str | None, StepRow]) -> Iterator[StepRow]:
 
 
 def _find_missing_reference(row: StepRow, kept: dict[str, StepRow], blobs: dict[str, bytes]) -> str:
-    """Return a description of a missing step or blob that a step refers to, "" if there is none."""
+    """Describe a missing step or blob that a step refers to, "" for none."""
     if refers_to_media(row.messages):
         for digest in find_media_blobs(json.loads(row.messages)):
             if digest not in blobs:
@@ -182,7 +182,7 @@ RUNNING_TOTAL_FIELDS = frozenset({"turns", "messages", "all_tokens", "spent"})
 def join_steps(
     kept: dict[str, StepRow], steps: dict[str, StepRow], lost: list[Finding], erased: Collection[str]
 ) -> Iterator[StepRow]:
-    """Yield steps in an order in which they can be appended, each after the nearest that is left.
+    """Yield steps in the order to append them, each after the nearest that is left.
 
     Args:
         kept: The steps of complete turns, by id.
@@ -218,7 +218,7 @@ def join_steps(
 
 
 def _find_parent(row: StepRow, kept: dict[str, StepRow], branches: dict[str, list[StepRow]]) -> str | None:
-    """Return the parent of a step, or else the last step before it in its branch that closes a turn."""
+    """Return the parent of a step, or the last closed turn before it in its branch."""
     if row.parent in kept or row.parent is None:
         return row.parent
     before = [each.id for each in branches[row.branch] if each.position < row.position and each.closes]
@@ -242,7 +242,9 @@ def _find_known_positions(steps: Iterable[StepRow]) -> Mapping[str, Sequence[int
 
 
 def _find_gap(row: StepRow, before: StepRow | None, known: Mapping[str, Sequence[int]]) -> Iterator[Finding]:
-    """Yield a finding if steps of unknown turns are lost between a step and its new parent.
+    """Yield a finding if steps are lost between a step and its new parent.
+
+    Steps of known turns are reported elsewhere.
 
     Args:
         row: The step.
@@ -260,7 +262,7 @@ def _find_gap(row: StepRow, before: StepRow | None, known: Mapping[str, Sequence
 
 
 def _drop_running_totals(row: StepRow) -> StepRow:
-    """Return a step after a gap without its running totals, which include the lost steps."""
+    """Return a step after a gap without its totals, which include lost steps."""
     data = json.loads(row.data)
     return row._replace(data=write_json({key: value for key, value in data.items() if key not in RUNNING_TOTAL_FIELDS}))
 
@@ -294,7 +296,10 @@ class KeptSessions(NamedTuple):
 
 
 def find_newest_versions(rows: Iterable[SessionRow], steps: Mapping[str, StepRow]) -> list[SessionRow]:
-    """Return the newest version of each session: the one with the farthest tip, because tips only move forward."""
+    """Return the newest version of each session.
+
+    It is the one with the farthest tip, because tips only move forward.
+    """
     newest: dict[str, tuple[tuple[int, int], SessionRow]] = {}
     for row in rows:
         if not has_valid_digest(row):
@@ -315,7 +320,9 @@ def keep_sessions(
     *,
     erased: Collection[str] = (),
 ) -> KeptSessions:
-    """Return the sessions, moved to steps that are left. Threads without a session get a new one.
+    """Return the sessions, moved to steps that are left.
+
+    A thread without a session gets a new one.
 
     Args:
         rows: The steps.
@@ -350,7 +357,7 @@ def keep_sessions(
 def _find_head_changes(
     row: SessionRow, steps: Mapping[str, StepRow], notes: Mapping[str, HistoryRow]
 ) -> Iterator[HistoryRow]:
-    """Yield the head changes of a session along its thread. Others do not belong to it any more.
+    """Yield the head changes of a session along its thread.
 
     Lost ones are created anew: each step that closes a turn has one, from the step at which the session began.
     """
@@ -372,7 +379,7 @@ def _find_head_changes(
 
 
 def _move_to_existing_step(row: SessionRow, steps: Mapping[str, StepRow], heads: Sequence[str]) -> SessionRow:
-    """Return a session at its tip if that is left, else at the last of its heads that is."""
+    """Return a session at its tip, or at the last of its heads that is left."""
     if (row.tip is None or row.tip in steps) and (row.head is None or row.head in steps):
         return row
     left = [steps[name] for name in (*heads, row.head or "") if name in steps]
@@ -449,7 +456,7 @@ class KeptRows(NamedTuple):
 def exclude_sessions(
     labels: Iterable[str], rows: Sequence[StepRow], kept: KeptSessions, blobs: Mapping[str, bytes]
 ) -> KeptRows:
-    """Return the rows of a ledger without the sessions of these labels and their workers.
+    """Return the rows of a ledger without some sessions and their workers.
 
     Raises:
         UnknownNameError: There is no such session.
@@ -475,7 +482,7 @@ def exclude_sessions(
 
 
 def _add_workers(labels: Iterable[str], kept: KeptSessions) -> dict[str, str]:
-    """Return the labels of sessions, their workers, the workers of those, and so on, by session id."""
+    """Return the labels of sessions and all their workers, by session id."""
     known = {row.label: row for row in kept.sessions}
     sessions = {row.id: row for row in kept.sessions}
     named = known | {alias.alias: sessions[alias.session] for alias in kept.aliases}
@@ -505,7 +512,10 @@ def _find_reached_steps(sessions: Iterable[SessionRow], steps: Mapping[str, Step
 
 
 def _find_root_step(session: SessionRow, steps: Mapping[str, StepRow]) -> str | None:
-    """Return the first step of a session's thread, which all threads that share steps with it have, too."""
+    """Return the first step of a session's thread.
+
+    All threads that share steps with it have the same.
+    """
     name, first = session.tip, None
     while name is not None:
         first = steps[steps[name].branch]
@@ -516,7 +526,7 @@ def _find_root_step(session: SessionRow, steps: Mapping[str, StepRow]) -> str | 
 def _find_referenced_blobs(
     rows: Iterable[StepRow], sessions: Iterable[SessionRow], blobs: Mapping[str, bytes]
 ) -> dict[str, bytes]:
-    """Return the blobs whose digests occur in steps, in the data of sessions, or in such blobs."""
+    """Return the blobs whose digests occur in steps, sessions or such blobs."""
     found: dict[str, bytes] = {}
     texts = [*(text for row in rows for text in (row.messages, row.data)), *(row.data for row in sessions)]
     while texts:
@@ -552,7 +562,7 @@ class RebuildReport(NamedTuple):
 def rebuild_ledger(
     found: Salvaged, target: LedgerStore, advance: Callable[[float], None], without: Collection[str] = ()
 ) -> RebuildReport:
-    """Fill an empty store with every intact turn, joining the turns around a lost one.
+    """Fill an empty store with every intact turn, closing the gaps between them.
 
     Args:
         found: The rows of the damaged store.
@@ -626,7 +636,7 @@ def _collect_thread_ids(tip: str | None, steps: Mapping[str, StepRow]) -> set[st
 
 
 def _is_session_start(row: StepRow) -> bool:
-    """Return True for the step with the start time of a session, which does not count as a turn."""
+    """Return True for the step with a session's start time, which is not a turn."""
     return row.parent is None and bool(row.closes) and f'"{SESSION_START}"' in str(row.messages)
 
 
@@ -638,7 +648,10 @@ def _require_empty(target: LedgerStore) -> None:
 
 
 def _keep_deletions(found: Salvaged, rows: Sequence[StepRow]) -> list[tuple[DeletionRow, list[ErasedRow]]]:
-    """Return the deletions with a new digest chain, each with its erased rows, without steps that are not kept."""
+    """Return the deletions with a new digest chain, each with its erased rows.
+
+    Steps that are not kept are left out.
+    """
     steps = {row.id: row for row in rows}
     lists: dict[str, list[ErasedRow]] = defaultdict(list)
     for row in found.erased:

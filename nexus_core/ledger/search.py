@@ -53,7 +53,7 @@ def search_session(ledger: Ledger, record: SessionRecord, text: str, *, limit: i
 
 
 def _drop_reverted(ledger: Ledger, record: SessionRecord, found: list[Step]) -> list[Step]:
-    """Return steps without those that an import reverted. Only imported sessions have any."""
+    """Return steps without those that an import reverted."""
     if not found or record.tip is None or "transcript" not in record.data:
         return found
     steps = ledger.thread(record.tip, first=found[-1].id)
@@ -62,21 +62,21 @@ def _drop_reverted(ledger: Ledger, record: SessionRecord, found: list[Step]) -> 
 
 
 def redacted_text(message: Message) -> str:
-    """Return the text, tool calls and tool results of a message, with secrets redacted."""
+    """Return the text, tool calls and tool results of a message, redacted."""
     calls = [f"[calls {call.name} {_format_arguments(call)}]" for call in message.tool_calls]
     results = [f"[result of {result.name}] {result.text}" for result in message.tool_results]
     return redact("\n".join(filter(None, [message.content, *calls, *results]))).text
 
 
 def excerpt(text: str, sought: str, most: int) -> str:
-    """Return at most `most` characters of a text around `sought`, or its beginning if it has no `sought`."""
+    """Return an excerpt of a text around `sought`, or its beginning."""
     before = max(0, most - len(sought)) // 2
     at = max(0, min(text.find(sought) - before, len(text) - most))
     return ("…" if at else "") + text[at : at + most] + ("…" if at + most < len(text) else "")
 
 
 def find_quote(step: Step, sought: str, most: int) -> SearchQuote:
-    """Return an excerpt of at most `most` characters around a text in a step, with secrets redacted."""
+    """Return a redacted excerpt around a text, of at most `most` characters."""
     for message in step.messages:
         for text in find_message_texts(message):
             if sought in text:

@@ -57,7 +57,7 @@ def current_time_ms() -> int:
 
 
 class StepRow(NamedTuple):
-    """A stored step: the fields of a `Step`, with messages and data as JSON and `closes` as 0 or 1."""
+    """A stored step: a `Step` with messages and data as JSON, and `closes` as 0 or 1."""
 
     id: str
     parent: str | None
@@ -111,12 +111,12 @@ class BranchRow(NamedTuple):
 
     @classmethod
     def behind(cls, parent: ParentRef | StepRow | None, name: str) -> BranchRow:
-        """Return the branch that begins with the step `name`, forked after `parent` or new."""
+        """Return the branch whose first step is `name`, forked after `parent` or new."""
         return cls(name, parent.branch, parent.position) if parent else cls(name, None, -1)
 
 
 class SessionRow(NamedTuple):
-    """A stored session: the fields of a `SessionRecord`, an id that never changes, and a digest (`seal`)."""
+    """A stored session: a `SessionRecord` with a permanent id and a digest (`seal`)."""
 
     id: str
     label: str
@@ -171,7 +171,7 @@ class HistoryRow(NamedTuple):
 
 
 class DeletionRow(NamedTuple):
-    """A recorded deletion, by which `verify` tells erased content from lost content.
+    """A recorded deletion, by which `verify` distinguishes erased from lost content.
 
     Attributes:
         id: Its id.
@@ -229,7 +229,7 @@ class ErasedRow(NamedTuple):
 
 
 class Salvaged(NamedTuple):
-    """Rows found in a damaged store, intact or not, in any order, perhaps several versions of one."""
+    """Rows of a damaged store, intact or not, in any order, some in several versions."""
 
     steps: Iterable[StepRow]
     sessions: Iterable[SessionRow]
@@ -259,7 +259,10 @@ def erase_content(row: StepRow) -> StepRow:
 
 
 def is_erased(row: StepRow) -> bool:
-    """Return True if a step is empty and its digest is not that of an empty step. `verify` looks for the deletion."""
+    """Return True if a step is empty, but its digest is that of some content.
+
+    `verify` checks that a deletion records it.
+    """
     if row.messages != NO_MESSAGES or row.data != NO_DATA:
         return False
     try:
@@ -294,7 +297,10 @@ def compute_step_digest(row: StepRow) -> str:
 
 
 def compute_chain_digest(before: str, digest: str) -> str:
-    """Return the digest of a step and all before it, given the chain digest of its parent, "" for none."""
+    """Return the digest of a step and all before it.
+
+    `before` is the chain digest of its parent, "" for none.
+    """
     return blake2b(f"{before}{digest}".encode(), digest_size=32).hexdigest()
 
 
@@ -325,7 +331,7 @@ class LedgerStore(Protocol):
         """Call a function that reads rows, and return its result."""
 
     def write(self, work: Callable[[], T], *, session: str = "") -> T:
-        """Call a function in one transaction, whose changes are durable when this returns.
+        """Call a function in one transaction, which is durable when this returns.
 
         Args:
             work: Called again if the transaction has to be retried.
@@ -333,7 +339,7 @@ class LedgerStore(Protocol):
         """
 
     def snapshot(self) -> AbstractContextManager[LedgerStore]:
-        """Return a context manager with a read-only snapshot, for `verify`. It can read damaged rows."""
+        """Return a context manager with a read-only snapshot, even of damaged rows."""
 
     def close(self) -> None:
         """Close the store. A second call does nothing."""
@@ -345,7 +351,10 @@ class LedgerStore(Protocol):
         """Insert a session, or replace the one with its id."""
 
     def move_session(self, row: SessionRow) -> None:
-        """Update head, tip and open turn of an existing session. Label, status and data are unchanged."""
+        """Update head, tip and open turn of an existing session.
+
+        Label, status and data are unchanged.
+        """
 
     def add_alias(self, row: AliasRow) -> None:
         """Insert an alias."""
@@ -375,10 +384,24 @@ class LedgerStore(Protocol):
         """Return the step with that id, or None."""
 
     def tail(self, tip: str, *, floor: int, limit: int) -> list[StepFields]:
-        """Return at most `limit` steps of a branch from `tip` down to the position `floor`, newest first."""
+        """Return steps of a branch from `tip` down to a position, newest first.
+
+        Args:
+            tip: The newest step to return.
+            floor: The lowest position to return.
+            limit: The maximum number of steps.
+        """
 
     def search(self, branch: str, *, floor: int, below: int, text: str, limit: int) -> list[StepFields]:
-        """Return the steps of a branch between two positions whose stored messages contain a text, newest first."""
+        """Return steps of a branch whose stored messages contain a text, newest first.
+
+        Args:
+            branch: The branch.
+            floor: The lowest position to search.
+            below: The position after the highest to search.
+            text: The text, escaped as in JSON.
+            limit: The maximum number of steps.
+        """
 
     def add_blob(self, digest: str, content: bytes) -> None:
         """Insert a blob unless it exists."""
@@ -405,7 +428,7 @@ class LedgerStore(Protocol):
         """Yield all blobs with their digests."""
 
     def damage(self, session: str | None = None) -> Iterable[Finding]:
-        """Return findings about the file or database itself, or those about one session by its id."""
+        """Return findings about the database itself, or about one session by its id."""
 
     def salvage(self) -> Salvaged:
         """Return all rows that can still be read, intact or not."""
@@ -413,7 +436,10 @@ class LedgerStore(Protocol):
 
 @runtime_checkable
 class QueryableStore(LedgerStore, Protocol):
-    """A store that counts, filters and joins rows itself. From others, the ledger reads all rows."""
+    """A store that counts, filters and joins rows itself.
+
+    From other stores, all rows are read.
+    """
 
     def newest_session_rows(self, *, status: str, text: str, limit: int) -> list[SessionRow]:
         """Return the sessions changed last, then by label.
@@ -425,13 +451,15 @@ class QueryableStore(LedgerStore, Protocol):
         """
 
     def session_tips(self) -> list[tuple[str, str | None, str | None, int | None]]:
-        """Return a tuple for each session, in the order of `newest_session_rows`: label, tip, its branch and position.
+        """Return label, tip, and the tip's branch and position, of each session.
+
+        In the order of `newest_session_rows`.
 
         The last two are None if the tip is missing.
         """
 
     def branches_with(self, text: str) -> list[tuple[str, int]]:
-        """Return the branches with a text in their stored messages, each with the first position that has it."""
+        """Return the branches with a text in their messages, and its first position."""
 
     def forked_branches(self) -> list[BranchRow]:
         """Return the branches that were forked from another."""
@@ -443,7 +471,9 @@ class QueryableStore(LedgerStore, Protocol):
         """Return the number of steps, deleted ones included."""
 
     def tip_branches(self) -> list[tuple[str, str, str | None, str | None]]:
-        """Return a tuple for each session with a tip: the tip, its branch, the step it left, and the branch of that.
+        """Return tip, branch, origin and the origin's branch of each session with a tip.
+
+        The origin is the step that the branch was forked from.
 
         Sessions whose tip or the first step of whose branch is missing are left out.
         """
@@ -460,7 +490,7 @@ class ErasableStore(LedgerStore, Protocol):
     erasure_note: str
 
     def wait_for_writers(self) -> None:
-        """Inside `write`, wait for running writers and block new ones until the transaction ends."""
+        """Inside `write`, wait for other writers and block new ones until it ends."""
 
     def add_deletion(self, row: DeletionRow, erased: Sequence[ErasedRow]) -> None:
         """Insert a deletion and the rows of everything it erases."""

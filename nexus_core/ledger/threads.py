@@ -27,7 +27,7 @@ _STEPS_PER_SEARCH = 200
 
 
 def read_thread(store: LedgerStore, tip: str, *, first: str | None, limit: int | None) -> list[StepFields]:
-    """Return the steps up to and including `tip`, oldest first: from `first` on, or the newest `limit`.
+    """Return the steps from `first` to `tip`, or the newest `limit`, oldest first.
 
     Raises:
         LedgerError: A step is missing, the rows form a cycle, or `first` does not come before `tip`.
@@ -55,7 +55,7 @@ def read_thread(store: LedgerStore, tip: str, *, first: str | None, limit: int |
 
 
 def skip_reverted(steps: Iterable[Step]) -> Iterator[Step]:
-    """Yield steps without those that an import reverted, and without the reverts themselves.
+    """Yield steps without those that an import reverted, and without the reverts.
 
     An import reverts messages that have changed in the transcript since, such as a reply that was still streamed.
 
@@ -80,7 +80,7 @@ def is_import_revert(step: Step) -> bool:
 def scan_thread(
     store: LedgerStore, tip: str, text: str, *, limit: int, within: int, blob: Callable[[str], bytes | None]
 ) -> Iterator[Step]:
-    """Yield the newest steps of a thread with a text in their messages, reading no more than needed.
+    """Yield the newest steps of a thread with a text in their messages.
 
     Args:
         store: The rows.
@@ -112,12 +112,15 @@ def scan_thread(
 
 
 def encode_search_text(text: str) -> str:
-    """Return a text as it is escaped inside JSON, so that a store can filter rows without decoding them."""
+    """Return a text as it is escaped inside JSON.
+
+    A store filters rows with it without decoding them.
+    """
     return write_canonical_json(repair_surrogates(text))[1:-1]
 
 
 def find_message_texts(message: Message) -> Iterator[str]:
-    """Yield the texts of a message: text, reasoning, tool calls with their arguments, and tool results."""
+    """Yield the text, reasoning, tool calls and tool results of a message."""
     for part in message.parts:
         if isinstance(part, Text | Reasoning):
             yield part.text

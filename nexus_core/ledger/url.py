@@ -69,6 +69,6 @@ def without_secret(url: str) -> str:
 
 
 def _hide_odd_port(host: str) -> str:
-    """Return a host without a port that is not a number, which is a password without its `@`."""
+    """Hide a port that is not a number: it is a password without its `@`."""
     name, colon, port = host.rpartition(":")
     return f"{name}:…" if colon and port and not port.isdigit() and not host.endswith("]") else host

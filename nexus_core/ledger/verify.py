@@ -166,7 +166,7 @@ def _check_steps(store: LedgerStore, seen: VerifiedSteps, advance: Callable[[int
 def _check_step(
     store: LedgerStore, row: StepRow, before: StepRow | None, seen: VerifiedSteps, *, begins: bool
 ) -> Iterator[Finding]:
-    """Compare a step with the one before it, and record the facts that are compared later."""
+    """Compare a step with the one before it, and record facts for later."""
     if begins:
         seen.begins[row.branch] = (before.branch, before.position) if before else (None, -1)
     erased = store.erased("step", row.id) if is_erased(row) and isinstance(store, ErasableStore) else []
@@ -183,7 +183,7 @@ def _check_step(
 
 
 def _find_step_fault(row: StepRow, before: StepRow | None, erased: list[ErasedRow]) -> str:
-    """Return the fault of a step after another as `kind: description`, "" if there is none."""
+    """Return the fault of a step as `kind: description`, "" for none."""
     try:
         return _compare_step(row, before, erased)
     except TypeError:  # one of them has a value of a type that is never stored
@@ -304,7 +304,7 @@ def _is_in_thread(place: ParentRef, tip: ParentRef | None, branches: Mapping[str
 
 
 def _walk_branches(tip: ParentRef, branches: Mapping[str, BranchRow]) -> Iterator[tuple[str, int]]:
-    """Yield the branches of a thread, newest first, each with its last position in the thread."""
+    """Yield the branches of a thread and their last positions in it, newest first."""
     branch, last = tip.branch, tip.position
     for _ in range(len(branches) + 1):  # damaged rows may form a cycle
         yield branch, last
@@ -359,7 +359,10 @@ class HeadChanges:
             self.last = place
 
     def count_missing(self, seen: VerifiedSteps, branches: Mapping[str, BranchRow]) -> int:
-        """Return the number of missing head changes. Each closed turn since the session began has one."""
+        """Return the number of missing head changes.
+
+        Each closed turn since the session began has one.
+        """
         if self.first is None or self.last is None:
             return 0
         first, reason = self.first

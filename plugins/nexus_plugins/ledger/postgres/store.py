@@ -52,14 +52,14 @@ _MAX_WAITING_CHARACTERS = 1 << 20
 
 
 class SessionTip(NamedTuple):
-    """The newest step of a session, and True if its branch already has a step after it."""
+    """The newest step of a session, and whether its branch has a step after it."""
 
     place: ParentRef
     is_followed: bool
 
 
 class PostgresTransaction:
-    """A transaction whose writes are buffered and sent with the next query or the commit.
+    """A transaction that buffers writes until the next query or the commit.
 
     So appending a step needs two round trips: one takes the lock and reads the session's tip, the other adds the step,
     moves the session and commits.
@@ -225,7 +225,7 @@ class PostgresStore(ConnectedRows[PipelineConnection]):
             return self._retry(attempt)
 
     def write(self, work: Callable[[], T], *, session: str = "") -> T:
-        """Call a function in one transaction, whose changes are on the server's disk when this returns."""
+        """Call a function in one transaction, which is on disk when this returns."""
 
         def attempt() -> T:
             pipeline = self._open()
@@ -277,12 +277,18 @@ class PostgresStore(ConnectedRows[PipelineConnection]):
         return super().session(label) if self._transaction is None else self._transaction.session(label)
 
     def place(self, name: str) -> ParentRef | None:
-        """Return the position and totals of a step. Those of a session's tip were read with the session."""
+        """Return the position and totals of a step.
+
+        Those of a session's tip were read with the session.
+        """
         tip = self._transaction and self._transaction.tip
         return tip.place if tip and tip.place.id == name else super().place(name)
 
     def is_taken(self, branch: str, position: int) -> bool:
-        """Return True if a branch has a step at a position. After a session's tip, that was read with the session."""
+        """Return True if a branch has a step at a position.
+
+        After a session's tip, that was read with the session.
+        """
         tip = self._transaction and self._transaction.tip
         if tip and (tip.place.branch, tip.place.position + 1) == (branch, position):
             return tip.is_followed
@@ -297,7 +303,10 @@ class PostgresStore(ConnectedRows[PipelineConnection]):
         return self.read(lambda: [f"the schema {name} on the server" for (name,) in self.fetch(_FIND_COPIES)])
 
     def purge(self) -> bool:
-        """Mark deletions as done. Only the server can overwrite what its files still contain."""
+        """Mark deletions as done.
+
+        Only the server can overwrite what its files still contain.
+        """
         self.write(lambda: self.run(sql.NOTE_PURGED))
         return True
 
@@ -333,7 +342,10 @@ class PostgresStore(ConnectedRows[PipelineConnection]):
         return PipelineConnection(connect_to_server(self.url))
 
     def _has_tables(self, pipeline: PipelineConnection, *, make: bool = False) -> bool:
-        """Return True if the tables exist. Older ones are migrated. With `make`, missing ones are created."""
+        """Return True if the tables exist.
+
+        Older ones are migrated. With `make`, missing ones are created.
+        """
         if not self._is_made and (make or read_schema_version(pipeline.connection) > 0):
             try:
                 prepare_tables(pipeline.connection, self.where)

@@ -79,7 +79,7 @@ def _describe_free_space(path: Path) -> str:
 
 
 def _describe_write_protection(path: Path) -> str:
-    """Return the reason why a file cannot be written, as part of a sentence, "" if unknown."""
+    """Describe why a file cannot be written, to append to a sentence, or return ""."""
     try:
         if os.statvfs(path.parent).f_flag & os.ST_RDONLY:
             return ", its file system is read only"
@@ -118,7 +118,10 @@ def connect_to_file(path: Path, *, mode: str = "rw") -> sqlite3.Connection:
 
 
 def connect_immutable(path: Path) -> sqlite3.Connection:
-    """Open a connection that takes no lock, ignores the log and changes nothing, even if other programs write."""
+    """Open a connection that takes no lock, ignores the log and changes nothing.
+
+    It does so even if other programs write.
+    """
     return connect_to_file(path, mode=_IMMUTABLE_MODE)
 
 
@@ -190,7 +193,10 @@ class ForkGate:
             self._changed.notify_all()
 
     def reset_in_child(self) -> None:
-        """After a fork, reset the state of the child, which has one thread, and close inherited connections."""
+        """After a fork, reset the state and close inherited connections of the child.
+
+        The child has one thread.
+        """
         self._reset()
         for holder in list(self._holders):
             holder.leave()

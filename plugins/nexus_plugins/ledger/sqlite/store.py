@@ -70,7 +70,7 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
                 raise build_sqlite_error(error, self.path) from error
 
     def write(self, work: Callable[[], T], *, session: str = "") -> T:  # noqa: ARG002 - SQLite has one writer at a time
-        """Call a function in one transaction, whose changes are on disk when this returns."""
+        """Call a function in one transaction, which is on disk when this returns."""
         with FORK_GATE, self.lock:
             try:
                 connection = self._open()
@@ -89,7 +89,7 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
 
     @contextmanager
     def snapshot(self) -> Iterator[SqliteSnapshot]:
-        """Yield a snapshot of the rows, over a connection of its own that also reads invalid UTF-8."""
+        """Yield a snapshot over its own connection, which also reads invalid UTF-8."""
         snapshot = SqliteSnapshot(self.url, self.path)
         try:
             yield snapshot
@@ -109,13 +109,19 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
         self._open().executemany(statement, rows)
 
     def salvage(self) -> Salvaged:
-        """Return everything in the file that looks like a row of a ledger, even if SQLite cannot open the file."""
+        """Return everything in the file that looks like a row of a ledger.
+
+        SQLite need not be able to open it.
+        """
         with FORK_GATE, self.lock:
             self._drop()  # salvage opens and closes the file without SQLite, which drops all locks on it
             return salvage_rows(self.path)
 
     def _read_once(self, connection: sqlite3.Connection, work: Callable[[], T]) -> T:
-        """Call a function with a temporary connection: the next call may find a writable file."""
+        """Call a function with a temporary connection.
+
+        The next call may find a writable file.
+        """
         self._connection, self._process = connection, os.getpid()
         try:
             return work()
@@ -150,7 +156,10 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
         super().drop_session(name)
 
     def purge(self) -> bool:
-        """Overwrite erased content in the file and its log. Return False while another program reads an older state."""
+        """Overwrite erased content in the file and its log.
+
+        Return False while another program reads an older state.
+        """
         with FORK_GATE, self.lock:
             try:
                 return purge_erased_content(self._open())
@@ -224,7 +233,10 @@ class SqliteSnapshot(SnapshotRows):
         yield from self.name_findings(session)
 
     def _schema_findings(self) -> Iterator[Finding]:
-        """Yield findings about missing or changed tables, indexes and triggers, which protect steps from changes."""
+        """Yield findings about missing or changed tables, indexes and triggers.
+
+        Triggers protect steps from changes.
+        """
         if self._version < schema.SCHEMA_VERSION:
             return
         with closing(connect_to_empty_ledger()) as fresh:
