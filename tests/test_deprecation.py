@@ -9,6 +9,7 @@ import pytest
 
 import nexus_core
 from nexus_core import CompactionReport, Nexus, Session, errors
+from nexus_core.plugin.ledgers import AliasRow, DeletionRow
 
 ERRORS = {
     "ClosedError": "NexusClosedError",
@@ -106,3 +107,14 @@ def test_former_field_of_a_compaction_report_has_the_value_of_the_new_one() -> N
 
     with pytest.warns(DeprecationWarning, match=r"use CompactionReport\.summarizer"):
         assert report.summariser == "extractive"
+
+
+def test_former_methods_of_stored_rows_can_be_called() -> None:
+    alias, deletion = AliasRow("notes", "01", 0), DeletionRow("02", 1, "01", "", 0, 0, 0)
+
+    with pytest.warns(DeprecationWarning, match=r"use AliasRow\.with_digest") as warned:
+        assert alias.sealed() == alias.with_digest()  # type: ignore[attr-defined]
+    with pytest.warns(DeprecationWarning, match=r"use DeletionRow\.with_chain"):
+        assert deletion.chained(None, []) == deletion.with_chain(None, [])  # type: ignore[attr-defined]
+
+    assert warned[0].filename == __file__

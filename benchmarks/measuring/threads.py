@@ -42,8 +42,8 @@ def build_thread(ledger: SqliteLedger, turns: int, step: NewStep) -> str:
     def point() -> None:
         session = store.session("long")
         if session is not None:
-            store.save_session(session._replace(head=tip, tip=tip).sealed())
-            store.add_history([HistoryRow(session.id, tip, "turn", 0).sealed()])
+            store.save_session(session._replace(head=tip, tip=tip).with_digest())
+            store.add_history([HistoryRow(session.id, tip, "turn", 0).with_digest()])
 
     store.write(point)
     return tip
@@ -73,7 +73,7 @@ def build_sessions(ledger: SqliteLedger, sessions: int, steps: Sequence[NewStep]
             )
             store.add_branch(BranchRow(rows[0].branch, None, -1))
             store.add_steps(rows)
-            store.save_session(session.sealed())
-            store.add_history([HistoryRow(session.id, row.id, row.kind, created).sealed() for row in heads])
+            store.save_session(session.with_digest())
+            store.add_history([HistoryRow(session.id, row.id, row.kind, created).with_digest() for row in heads])
 
     store.write(fill)

@@ -35,7 +35,7 @@ _BORDER = re.compile(rf"(?<=[{UNSPACED}])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9])(?=[{UN
 
 _URL = re.compile(
     rf"(?<!{_LETTER})(?:https?|wss?|ftp|ssh|git|s3|gs|file|postgresql|postgres|mysql|redis|mongodb)://"
-    rf"(?:[^\s\"'`<>\\^{{}}|{_MARKS}{UNSPACED}]|(?<![A-Za-z0-9])[{UNSPACED}])++"
+    rf"(?>(?:[^\s\"'`<>\\^{{}}|{_MARKS}{UNSPACED}]|(?<![A-Za-z0-9])[{UNSPACED}])+)"
 )
 _WORD = re.compile(rf"[^\s\"'`<>|(){{}}\[\],;={_MARKS}]{{3,}}+")
 _LINE_NUMBER = re.compile(r"(?::\d{1,7}){1,2}$")

@@ -651,10 +651,10 @@ _INSTRUCTION_READERS: dict[str, Callable[[_InstructionReader], None]] = {
 # Code first, so that its content is not an import: a fenced block, closed or not, then inline code.
 _FENCED = r"^[ \t]*+(?P<fence>`{3,}+|~{3,}+).*?(?:^[ \t]*+(?P=fence)|\Z)"
 _CODE_OR_IMPORT = re.compile(
-    rf"(?ms){_FENCED}|(?<!`)(?P<ticks>`++)[^`\n]*+(?P=ticks)(?!`)|(?<!\S)@(?P<path>(?:\\ |[^\s`])++)"
+    rf"(?ms){_FENCED}|(?<!`)(?P<ticks>`++)[^`\n]*+(?P=ticks)(?!`)|(?<!\S)@(?P<path>(?>(?:\\ |[^\s`])+))"
 )
 # Only a comment on lines of its own: it begins a line and ends one.
-_CODE_OR_COMMENT = re.compile(rf"(?ms)(?P<code>{_FENCED})|^[ \t]*+<!--(?:(?!-->).)*+-->[ \t]*+(?:\n|\Z)")
+_CODE_OR_COMMENT = re.compile(rf"(?ms)(?P<code>{_FENCED})|^[ \t]*+<!--(?>(?:(?!-->).)*)-->[ \t]*+(?:\n|\Z)")
 
 
 def build_agent_context(

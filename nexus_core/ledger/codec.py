@@ -26,30 +26,30 @@ if TYPE_CHECKING:
     from nexus_core.types.messages import JSON, Message
 
 MIN_BLOB_CHARACTERS = 1024
-"""Characters of base64 that are worth a blob."""
+"""Minimum characters of base64 to store it as a blob: a reference to one takes about a tenth of that."""
 
 _DATA_FIELD = "data"
-"""Where every API and Nexus itself have the bytes of a picture or document."""
+"""The key of base64 content of an image or document, in every API and in Nexus."""
 _BLOB_FIELD = "nexus_blob"
 
 
 def compute_blob_digest(content: bytes) -> str:
-    """The name of some bytes: their digest."""
+    """Return the digest by which a blob is stored."""
     return blake2b(content, digest_size=32).hexdigest()
 
 
 def may_hold_media(text: str) -> bool:
-    """Whether messages in JSON have to be looked through at all."""
+    """Return True if messages in JSON may have media to extract or a field to escape."""
     return (len(text) >= MIN_BLOB_CHARACTERS and f'"{_DATA_FIELD}":"' in text) or f'"{_BLOB_FIELD}"' in text
 
 
 def refers_to_media(text: str) -> bool:
-    """Whether stored messages have to be put together again."""
+    """Return True if stored messages have references to blobs."""
     return f'"{_BLOB_FIELD}"' in text
 
 
 def extract_media(value: Any, blobs: dict[str, bytes]) -> Any:  # noqa: ANN401 - JSON has many types
-    """The same JSON with references in the place of large base64, which is added to `blobs`."""
+    """Replace large base64 in JSON by references, and add the bytes to `blobs`."""
     if isinstance(value, list):
         return [extract_media(item, blobs) for item in value]
     if not isinstance(value, dict):
@@ -58,12 +58,12 @@ def extract_media(value: Any, blobs: dict[str, bytes]) -> Any:  # noqa: ANN401 -
         key: _extract_field(item, blobs) if key == _DATA_FIELD else extract_media(item, blobs)
         for key, item in value.items()
     }
-    # Whoever has a field of our name in what they say gets it back as it was.
+    # Escape a field of the same name in the message itself, so that it is restored unchanged.
     return {_BLOB_FIELD: copied} if _BLOB_FIELD in copied else copied
 
 
 def restore_media(value: Any, blob: Callable[[str], bytes]) -> Any:  # noqa: ANN401 - JSON has many types
-    """What `extract_media` was given."""
+    """Return the JSON that `extract_media` was called with."""
     if isinstance(value, list):
         return [restore_media(item, blob) for item in value]
     if not isinstance(value, dict):
@@ -77,7 +77,7 @@ def restore_media(value: Any, blob: Callable[[str], bytes]) -> Any:  # noqa: ANN
 
 
 def find_media_blobs(value: Any) -> Iterator[str]:  # noqa: ANN401 - JSON has many types
-    """The blobs that stored messages refer to."""
+    """Yield the digests of the blobs that stored messages refer to."""
     if isinstance(value, list):
         for item in value:
             yield from find_media_blobs(item)
@@ -104,7 +104,7 @@ def _extract_field(value: Any, blobs: dict[str, bytes]) -> Any:  # noqa: ANN401 
 
 
 def _decode_base64(text: str) -> bytes | None:
-    """What a text is the base64 of; None when it would not come back as the same text."""
+    """Decode base64. Return None if encoding does not give the same text again."""
     try:
         content = b64decode(text, validate=True)
     except ValueError:
@@ -121,7 +121,7 @@ _BLOB_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def find_step_blobs(row: StepRow) -> Iterator[tuple[str, str]]:
-    """The blobs that a step refers to, by their addresses, each with what it is."""
+    """Yield the digest and kind of each blob that a step refers to."""
     if refers_to_media(row.messages):
         for digest in find_media_blobs(json.loads(row.messages)):
             yield digest, MEDIA_BLOB
@@ -133,7 +133,7 @@ def find_step_blobs(row: StepRow) -> Iterator[tuple[str, str]]:
 
 
 def find_session_blobs(row: SessionRow) -> Iterator[tuple[str, str]]:
-    """The blobs that the record of a session refers to: the file it was imported from."""
+    """Yield the digest and kind of the file that a session was imported from."""
     about = json.loads(row.data).get("transcript")
     source = about.get("source") if isinstance(about, dict) else None
     if _is_blob_digest(source):
@@ -141,10 +141,12 @@ def find_session_blobs(row: SessionRow) -> Iterator[tuple[str, str]]:
 
 
 def find_nested_blobs(kind: str, content: bytes) -> Iterator[tuple[str, str]]:
-    """The blobs that a blob refers to; content that cannot be read refers to none.
+    """Yield the digest and kind of each blob that a blob refers to.
+
+    A blob that cannot be read refers to none.
 
     Args:
-        kind: What the blob is.
+        kind: The kind of the blob, such as `PROMPT_BLOB`.
         content: Its bytes.
     """
     if kind not in (PROMPT_BLOB, SOURCE_BLOB):
@@ -158,7 +160,7 @@ def find_nested_blobs(kind: str, content: bytes) -> Iterator[tuple[str, str]]:
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return
-    yield from ((digest, what) for digest, what in found if _is_blob_digest(digest))
+    yield from ((digest, nested) for digest, nested in found if _is_blob_digest(digest))
 
 
 def _is_blob_digest(value: object) -> bool:
@@ -166,14 +168,14 @@ def _is_blob_digest(value: object) -> bool:
 
 
 DECODE_ERRORS = (ValueError, TypeError, AttributeError, RecursionError, MessageError)
-"""What comes of reading as messages what is none."""
+"""Errors of decoding JSON that has no valid messages."""
 
 
 def encode_messages(messages: Iterable[Message]) -> tuple[str, dict[str, bytes]]:
-    """Messages as they are stored, and the blobs they refer to.
+    """Return the stored JSON of messages, and the blobs it refers to.
 
     Raises:
-        MessageError: One of them could not be read again; says which, and what of it.
+        MessageError: A message could not be decoded again. The error has the path of the field.
     """
     blobs: dict[str, bytes] = {}
     written = []
@@ -189,7 +191,7 @@ def encode_messages(messages: Iterable[Message]) -> tuple[str, dict[str, bytes]]
 
 
 def decode_messages(text: str, blob: Callable[[str], bytes]) -> tuple[Message, ...]:
-    """The messages that `encode_messages` was given."""
+    """Return the messages that `encode_messages` was called with."""
     written = parse_json(text)
     if refers_to_media(text):
         written = restore_media(written, blob)
@@ -197,7 +199,10 @@ def decode_messages(text: str, blob: Callable[[str], bytes]) -> tuple[Message, .
 
 
 def describe_decode_error(text: str) -> str:
-    """Why stored messages cannot be read, whatever became of the blobs; "" where they can."""
+    """Return the reason why stored messages cannot be decoded, "" if they can.
+
+    Blobs are not read.
+    """
     try:
         decode_messages(text, lambda _digest: b"")
     except MessageError as error:
@@ -208,11 +213,11 @@ def describe_decode_error(text: str) -> str:
 
 
 class StoredStep(Step):
-    """A step as a ledger hands it out; equal to any `Step` with the same content.
+    """A step that is decoded on access, and equals any `Step` with the same content.
 
     Args:
-        row: Its record.
-        blob: Fetches what its messages refer to.
+        row: The fields of its `StepRow`.
+        blob: Returns the blob with a digest, or None.
     """
 
     __slots__ = ("_blob", "_data", "_messages", "_row")
@@ -228,48 +233,48 @@ class StoredStep(Step):
 
     @property
     def closes(self) -> bool:
-        """Whether the turn ends with it."""
+        """True if the turn ends with the step."""
         return bool(self._row[6])
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """What was said."""
+        """The messages of the step."""
         try:
             return self._messages
         except AttributeError:
-            _set_messages(self, self._unpacked())
+            _set_messages(self, self._decode_messages())
             return self._messages
 
     @property
     def data(self) -> JSON:
-        """What else is known."""
+        """The metadata of the step."""
         known: JSON | None = getattr(self, "_data", None)  # cheaper than an exception, for steps that are read once
         if known is not None:
             return known
         try:
             data: JSON = parse_json(self._row[10])
         except (ValueError, RecursionError):
-            self._refuse("its data cannot be read")
+            self._raise_damaged("its data cannot be read")
         _set_data(self, data)
         return data
 
     @property
     def stored_messages(self) -> str:
-        """The messages as they are stored, in JSON."""
+        """The stored JSON of the messages."""
         text: str = self._row[7]
         return text
 
     @property
     def row(self) -> StepRow:
-        """The record it was made of."""
+        """The row of the step."""
         return StepRow(*self._row)
 
     @property
     def is_as_recorded(self) -> bool:
-        """Whether its content has the digest that was written down with it; `verify` looks at much more."""
+        """True if the content has the stored digest. `verify` checks much more."""
         try:
             return compute_step_digest(self.row) == self.digest
-        except LedgerError:  # a value of a kind that is never stored
+        except LedgerError:  # a value of a type that is never stored
             return False
 
     @property
@@ -292,22 +297,22 @@ class StoredStep(Step):
         return f"Step({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)}, …)"
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Another process has no ledger to ask for blobs, so it gets everything at once.
+        # Another process cannot read blobs from this ledger, so that everything is decoded now.
         return _build_step, tuple(getattr(self, name) for name in StepRow._fields)
 
-    def _unpacked(self) -> tuple[Message, ...]:
+    def _decode_messages(self) -> tuple[Message, ...]:
         try:
             return decode_messages(self._row[7], self._fetch)
         except DECODE_ERRORS:
-            self._refuse("its messages cannot be read")
+            self._raise_damaged("its messages cannot be read")
 
     def _fetch(self, digest: str) -> bytes:
         content = self._blob(digest)
         if content is None:
-            self._refuse(f"the picture or document {digest} is gone")
+            self._raise_damaged(f"the picture or document {digest} is gone")
         return content
 
-    def _refuse(self, what: str) -> NoReturn:
+    def _raise_damaged(self, what: str) -> NoReturn:
         hint = "`nexus ledger verify` says what else is damaged, `nexus ledger repair` saves the rest"
         raise LedgerError(f"step {self.id} of turn {self.turn} is damaged: {what}", hint=hint)
 
@@ -324,26 +329,26 @@ for _index, _name in enumerate(StepRow._fields):
     if _name not in ("closes", "messages", "data"):
         setattr(StoredStep, _name, _build_row_property(_index))
 
-# Straight into the slots, because a thousand of them may be made to show one.
+# Written to the slots directly, because a thousand steps may be built to show one.
 _set_row = StoredStep.__dict__["_row"].__set__
 _set_blob = StoredStep.__dict__["_blob"].__set__
 _set_messages = StoredStep.__dict__["_messages"].__set__
 _set_data = StoredStep.__dict__["_data"].__set__
 
 MAX_STEP_TOKENS = 1 << 53
-"""As far as whole numbers are the same in every reader of JSON."""
+"""Larger integers are not exact in every JSON parser."""
 _STEP_KINDS = get_args(StepKind)
 
 
 class EncodedStep(NamedTuple):
-    """A step that is ready to be stored, but for its place.
+    """A step in its stored form, before it has a parent, a turn and a branch.
 
     Attributes:
-        id: Its name.
-        created: When it was made.
-        kind, closes, messages, tokens, counter, data: As they are stored.
-        restores: The compaction that counts after a revert.
-        blobs: What its messages refer to.
+        id: Its id.
+        created: The time, in milliseconds since 1970.
+        kind, closes, messages, tokens, counter, data: The fields of its `StepRow`.
+        restores: The compaction that a revert makes active; None for no compaction.
+        blobs: The blobs that its messages refer to, by digest.
     """
 
     id: str
@@ -359,11 +364,16 @@ class EncodedStep(NamedTuple):
 
 
 def encode_step(step: NewStep, name: str, created: int) -> EncodedStep:
-    """A step in the form in which it is stored.
+    """Return a step in its stored form.
+
+    Args:
+        step: The step.
+        name: Its id.
+        created: The time, in milliseconds since 1970.
 
     Raises:
-        LedgerError: It cannot be stored: something in it is no JSON, or a number is out of range.
-        MessageError: A message could not be read again: a field of it is of another type, or nested too deeply.
+        LedgerError: Its data cannot be written as JSON, or a number is out of range.
+        MessageError: A message could not be decoded again: a field has the wrong type, or is nested too deeply.
     """
     if step.kind not in _STEP_KINDS:
         raise UnknownNameError("kind of step", str(step.kind), _STEP_KINDS)
@@ -388,12 +398,12 @@ def encode_step(step: NewStep, name: str, created: int) -> EncodedStep:
 
 
 def build_step_rows(
-    drafts: Iterable[EncodedStep], parent: ParentRef | None, *, turn: str | None, branch: str
+    steps: Iterable[EncodedStep], parent: ParentRef | None, *, turn: str | None, branch: str
 ) -> list[StepRow]:
-    """The rows of steps that follow each other behind another; arguments as for `build_step_row`."""
+    """Return the rows of consecutive steps. Arguments as for `build_step_row`."""
     rows: list[StepRow] = []
     before: ParentRef | StepRow | None = parent
-    for new in drafts:
+    for new in steps:
         row = build_step_row(new, before, turn=turn, branch=branch)
         turn = None if row.closes else row.turn
         rows.append(row)
@@ -402,13 +412,13 @@ def build_step_rows(
 
 
 def build_step_row(new: EncodedStep, parent: ParentRef | StepRow | None, *, turn: str | None, branch: str) -> StepRow:
-    """The row of a step behind another.
+    """Return the row of a step after its parent, with digest and chain.
 
     Args:
-        new: What is added.
-        parent: The step before it.
-        turn: The open turn; None when it opens one, which then has its name.
-        branch: The line it stands in.
+        new: The step.
+        parent: The step before it; None for the first.
+        turn: The open turn; None if the step opens one, which then has its id.
+        branch: The branch of the step.
     """
     row = StepRow(
         id=new.id,
@@ -433,14 +443,14 @@ def build_step_row(new: EncodedStep, parent: ParentRef | StepRow | None, *, turn
 
 
 def compute_running_total(tokens: int, counter: str, parent: ParentRef | StepRow | None) -> int:
-    """The running sum: one counter's tokens are not added to another's."""
+    """Return the running total of tokens since the last change of the counter."""
     return tokens + (parent.total if parent and parent.counter == counter else 0)
 
 
 def find_active_compaction(
     name: str, kind: str, restores: str | None, parent: ParentRef | StepRow | None
 ) -> str | None:
-    """The compaction that counts from a step on."""
+    """Return the compaction that is active from a step on, or None."""
     if kind == "compaction":
         return name
     if kind == "revert":

@@ -37,14 +37,14 @@ class DeletionReport(NamedTuple):
 
     Attributes:
         labels: The sessions that were deleted.
-        steps: How many steps were erased.
-        blobs: How many blobs were erased.
-        sharing: Sessions that stay, and with them the steps that they share with the deleted ones.
+        steps: The number of erased steps.
+        blobs: The number of erased blobs.
+        sharing: Sessions that stay, with the steps that they share with the deleted ones.
         workers: Workers of the deleted sessions that stay.
         ids: The ids of the recorded deletions; none for a dry run.
-        is_purged: False where the erased bytes may still lie in the file, because another program is reading it.
-        copies: Copies of an older schema that the store made when it was migrated; they have everything.
-        note: What the store's own files may still keep, "" for nothing.
+        is_purged: False if the erased bytes may still be in the file, because another program is reading it.
+        copies: Backups that migrations left, which still contain erased content.
+        note: The store's `erasure_note`.
     """
 
     labels: tuple[str, ...]
@@ -59,12 +59,12 @@ class DeletionReport(NamedTuple):
 
 
 class SessionErasure(NamedTuple):
-    """Everything that is erased with one session.
+    """The steps and blobs that are erased with one session.
 
     Attributes:
         session: The session.
-        steps: The steps that no other session leads to, each with the digest of what is left of it.
-        blobs: The blobs that nothing else refers to.
+        steps: The ids of the steps that no other session has, each with the digest of what is left of it.
+        blobs: The digests of the blobs that nothing else refers to.
     """
 
     session: SessionRow
@@ -72,7 +72,7 @@ class SessionErasure(NamedTuple):
     blobs: list[str]
 
     def rows(self, name: str) -> list[ErasedRow]:
-        """The records of everything that a deletion of that name erases."""
+        """Return the rows of everything that the deletion with that id erases."""
         return [
             ErasedRow(name, "session", self.session.id),
             *(ErasedRow(name, "step", step, rest) for step, rest in sorted(self.steps.items())),
@@ -82,17 +82,17 @@ class SessionErasure(NamedTuple):
 
 @runtime_checkable
 class DeletableLedger(Ledger, Protocol):
-    """A ledger from which sessions can be deleted; one that cannot is a whole ledger all the same."""
+    """A ledger from which sessions can be deleted. A ledger need not support that."""
 
     def delete(self, label: str, *, reason: str = "", workers: bool = False, dry_run: bool = False) -> DeletionReport:
-        """Delete a session, and record that it was deleted."""
+        """Delete a session and record the deletion."""
 
     def deletions(self) -> list[DeletionRow]:
-        """Every recorded deletion, oldest first."""
+        """Return all recorded deletions, oldest first."""
 
 
 def undeletable_ledger_error(url: str) -> LedgerError:
-    """The error for a ledger that cannot delete."""
+    """Return the error for a ledger that cannot delete."""
     hint = "`nexus ledger copy NEW --without NAME` makes a ledger without it"
     return LedgerError("nothing can be deleted from this ledger", where=without_secret(url), hint=hint)
 
@@ -111,12 +111,12 @@ def ensure_erasable(store: LedgerStore) -> ErasableStore:
 def plan_deletion(
     store: ErasableStore, label: str, *, workers: bool
 ) -> tuple[list[SessionErasure], tuple[str, ...], tuple[str, ...]]:
-    """Return what is erased with a session, the sessions that share steps with it, and its workers that stay.
+    """Plan a deletion: the erased rows, sessions that share steps, workers that stay.
 
     Args:
-        store: Where the rows are.
-        label: The session, by its name or alias.
-        workers: Whether the workers of the session are deleted, too.
+        store: The rows.
+        label: The session, by its label or alias.
+        workers: True to delete the workers of the session, too.
 
     Raises:
         UnknownNameError: There is no such session.
@@ -125,16 +125,16 @@ def plan_deletion(
     found = store.session(label)
     if found is None:
         raise UnknownNameError("session", label, [row.label for row in sessions])
-    made = _find_workers(found, sessions, store)
-    gone = [found, *(made if workers else ())]
-    names = {row.id for row in gone}
-    others = [row for row in sessions if row.id not in names]
+    all_workers = _find_workers(found, sessions, store)
+    deleted = [found, *(all_workers if workers else ())]
+    ids = {row.id for row in deleted}
+    others = [row for row in sessions if row.id not in ids]
     reached = _find_reached_positions(store, others)
     steps: dict[str, dict[str, str]] = {}
     needed: dict[str, dict[str, str]] = {}
     sharing: set[str] = set()
     erased: set[str] = set()
-    for session in gone:
+    for session in deleted:
         steps[session.id], needed[session.id] = {}, dict(find_session_blobs(session))
         for row in _find_own_steps(store, session, reached, erased):
             steps[session.id][row.id] = compute_erased_step_digest(erase_content(row))
@@ -143,30 +143,32 @@ def plan_deletion(
         sharing.update(_find_sharing_sessions(store, session, others))
     unused = _find_unused_blobs(store, needed.values(), erased, others)
     plan = []
-    for session in gone:
+    for session in deleted:
         blobs = sorted(unused & _add_nested_blobs(store, needed[session.id]).keys())
         unused -= set(blobs)
         plan.append(SessionErasure(session, steps[session.id], blobs))
-    left = () if workers else tuple(row.label for row in made)
+    left = () if workers else tuple(row.label for row in all_workers)
     return plan, tuple(sorted(sharing)), left
 
 
 def delete_session(
     store: ErasableStore, label: str, names: Sequence[str], *, reason: str, created: int, workers: bool
 ) -> DeletionReport:
-    """Erase a session inside a transaction, and record it.
+    """Erase a session inside a transaction, and record the deletion.
 
     Args:
-        store: Where the rows are.
-        label: The session, by its name or alias.
-        names: The names of the deletion, and of those of its workers; more than are needed.
-        reason: Why.
-        created: When, in milliseconds since 1970.
-        workers: Whether the workers of the session are deleted, too.
+        store: The rows.
+        label: The session, by its label or alias.
+        names: Ids for the deletions of the session and its workers; may be more than are needed.
+        reason: The reason that the user gave.
+        created: The time, in milliseconds since 1970.
+        workers: True to delete the workers of the session, too.
     """
     store.wait_for_writers()
     recorded = store.deletion_rows()
-    if done := [row for row in recorded if row.id in names]:  # it was done, and only the answer got lost
+    if done := [
+        row for row in recorded if row.id in names
+    ]:  # an earlier attempt was committed, and only the response was lost
         return _report_finished_deletion(label, done)
     plan, sharing, left = plan_deletion(store, label, workers=workers)
     before = recorded[-1] if recorded else None
@@ -174,7 +176,7 @@ def delete_session(
         number = before.number + 1 if before else 1
         counts = len(erasure.steps), len(erasure.blobs)
         rows = erasure.rows(name)
-        row = DeletionRow(name, number, erasure.session.id, reason, created, *counts).chained(before, rows)
+        row = DeletionRow(name, number, erasure.session.id, reason, created, *counts).with_chain(before, rows)
         store.add_deletion(row, rows)
         store.erase_steps([*erasure.steps])
         store.drop_session(erasure.session.id)
@@ -184,7 +186,7 @@ def delete_session(
 
 
 def describe_plan(plan: Sequence[SessionErasure], sharing: tuple[str, ...], workers: tuple[str, ...]) -> DeletionReport:
-    """The report about what is erased."""
+    """Return the report of a planned deletion."""
     labels = tuple(each.session.label for each in plan)
     steps, blobs = (sum(len(getattr(each, part)) for each in plan) for part in ("steps", "blobs"))
     return DeletionReport(labels, steps, blobs, sharing, workers)
@@ -196,11 +198,11 @@ def _report_finished_deletion(label: str, done: Sequence[DeletionRow]) -> Deleti
 
 
 def _find_workers(session: SessionRow, sessions: Iterable[SessionRow], store: LedgerStore) -> list[SessionRow]:
-    """The workers of a session, their workers, and so on."""
-    makers = {row.id: maker.id for row in sessions if (maker := _find_parent_session(row, store)) is not None}
+    """Return the workers of a session, their workers, and so on."""
+    parents = {row.id: parent.id for row in sessions if (parent := _find_parent_session(row, store)) is not None}
     found = {session.id: session}
     rows = sorted(sessions)
-    while new := [row for row in rows if row.id not in found and makers.get(row.id) in found]:
+    while new := [row for row in rows if row.id not in found and parents.get(row.id) in found]:
         found |= {row.id: row for row in new}
     return [row for row in found.values() if row.id != session.id]
 
@@ -211,7 +213,7 @@ def _find_parent_session(row: SessionRow, store: LedgerStore) -> SessionRow | No
 
 
 def _find_reached_positions(store: LedgerStore, sessions: Iterable[SessionRow]) -> dict[str, int]:
-    """The last position of each branch that sessions lead to."""
+    """Return the last position of each branch in the threads of sessions."""
     branches = {row.id: row for row in store.branch_rows()}
     reached: dict[str, int] = {}
     for session in sessions:
@@ -227,20 +229,20 @@ def _find_reached_positions(store: LedgerStore, sessions: Iterable[SessionRow]) 
 def _find_own_steps(
     store: LedgerStore, session: SessionRow, reached: dict[str, int], erased: Collection[str]
 ) -> Iterator[StepRow]:
-    """The steps of a session that no other leads to, newest first."""
+    """Yield the steps that only this session has, newest first."""
     name = session.tip
     while name is not None:
         rows = [StepRow(*row) for row in store.tail(name, floor=0, limit=_STEPS_PER_READ)]
         for row in rows:
             if row.position <= reached.get(row.branch, -1) or row.id in erased:
-                return  # and so do they to all before it
+                return  # another session has it, and so all steps before it
             if not is_erased(row):
                 yield row
         name = rows[-1].parent if rows else None
 
 
 def _find_sharing_sessions(store: LedgerStore, session: SessionRow, others: Iterable[SessionRow]) -> Iterator[str]:
-    """The sessions that have the first step in common with one."""
+    """Yield the labels of the sessions that have the first step in common with one."""
     root = _find_root_branch(store, session)
     if root is not None:
         yield from (row.label for row in others if _find_root_branch(store, row) == root)
@@ -255,16 +257,16 @@ def _find_root_branch(store: LedgerStore, session: SessionRow) -> str | None:
 
 
 def _add_nested_blobs(store: LedgerStore, needed: dict[str, str]) -> dict[str, str]:
-    """Blobs with those that they refer to, by their addresses, each with what it is."""
+    """Return blobs with those that they refer to: kinds by digest."""
     found: dict[str, str] = {}
     left = dict(needed)
     while left:
         found |= left
         contents = {digest: store.blob(digest) for digest in left}
         nested = {
-            inner: what
+            inner: inner_kind
             for digest, kind in left.items()
-            for inner, what in find_nested_blobs(kind, contents[digest] or b"")
+            for inner, inner_kind in find_nested_blobs(kind, contents[digest] or b"")
         }
         left = {digest: kind for digest, kind in nested.items() if digest not in found}
     return found
@@ -273,7 +275,7 @@ def _add_nested_blobs(store: LedgerStore, needed: dict[str, str]) -> dict[str, s
 def _find_unused_blobs(
     store: LedgerStore, needed: Iterable[dict[str, str]], erased: Collection[str], others: Iterable[SessionRow]
 ) -> set[str]:
-    """Of the blobs that are needed by what is erased, those that nothing else refers to."""
+    """Return the blobs of erased rows that nothing else refers to."""
     candidates: set[str] = set()
     for each in needed:
         candidates |= _add_nested_blobs(store, each).keys()

@@ -1,4 +1,4 @@
-"""JSON and short text in the one form that every ledger stores."""
+"""Serialization of JSON and short text, the same for every ledger."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_LABEL_CHARACTERS = 500
-"""Characters of a session's name; more do not fit into every database's index."""
+"""Maximum characters of a session's label. Longer ones do not fit into the index of every database."""
 
 
 def _build_encoder(*, sort_keys: bool) -> Callable[[object], str]:
-    """What writes a value as JSON, made once: the standard library makes it anew for every text, three times a step."""
+    """Return a function that serializes JSON.
+
+    `json.dumps` would build its encoder anew for each text, three times a step.
+    """
     plain = encoder.JSONEncoder(sort_keys=sort_keys, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     make: Any = getattr(encoder, "c_make_encoder", None)
     if make is None:  # another Python than CPython
@@ -32,13 +35,16 @@ _encode_in_order, _encode_sorted = _build_encoder(sort_keys=False), _build_encod
 
 
 def write_json(value: object, what: str = "data") -> str:
-    """JSON as it is stored: keys in the order in which they came, no blanks, characters as they are.
+    """Serialize JSON as stored: keys in their order, no blanks, no ASCII escapes.
 
-    Halves of characters are joined or become U+FFFD, as in all text; numbers that JSON cannot write become `"NaN"`,
-    `"Infinity"` and `"-Infinity"`.
+    Surrogates are joined or become U+FFFD. Numbers that are not finite become `"NaN"`, `"Infinity"` and `"-Infinity"`.
+
+    Args:
+        value: The value.
+        what: Its name in the error.
 
     Raises:
-        LedgerError: It holds something that JSON has no word for.
+        LedgerError: It contains a value of a type that JSON does not have.
     """
     return _encode(value, what, _encode_in_order)
 
@@ -48,7 +54,9 @@ _scan: Callable[[str, int], tuple[Any, int]] = _decoder.scan_once
 
 
 def parse_json(text: str) -> Any:  # noqa: ANN401 - JSON has many types
-    """Parse stored JSON, as `json.loads` does, in two thirds of the time for the short texts of most steps.
+    """Parse stored JSON like `json.loads`.
+
+    It needs two thirds of the time for the short texts of most steps.
 
     Raises:
         ValueError: It is not JSON.
@@ -56,23 +64,23 @@ def parse_json(text: str) -> Any:  # noqa: ANN401 - JSON has many types
     """
     try:
         value, end = _scan(text, 0)
-    except (StopIteration, TypeError):  # it begins with a blank, or is not even text
+    except (StopIteration, TypeError):  # it begins with a blank, or is not text
         return json.loads(text)
     return value if end == len(text) else json.loads(text)
 
 
 def write_canonical_json(value: object, what: str = "data") -> str:
-    """The same with sorted keys: of equal content there is one form."""
+    """Serialize JSON with sorted keys, so that equal values give the same text."""
     return _encode(value, what, _encode_sorted)
 
 
 def clean_text(text: str) -> str:
-    """A name or other short text as it is stored: NUL and halves of characters become U+FFFD."""
+    """Return a short text as it is stored: NUL and surrogates become U+FFFD."""
     return (text if text.isascii() else repair_surrogates(text)).replace("\0", "\ufffd")
 
 
 def normalize_label(text: str) -> str:
-    """The name of a session as it is stored.
+    """Return the label of a session as it is stored.
 
     Raises:
         UsageError: It is empty or too long.
@@ -96,10 +104,10 @@ def _encode(value: object, what: str, encode: Callable[[object], str]) -> str:
 
 
 def _encode_repaired(value: object, what: str, encode: Callable[[object], str]) -> str:
-    """JSON of what cannot be written as it is: numbers that are infinite or none, halves of characters."""
+    """Serialize a value with surrogates or with numbers that are not finite."""
     try:
         text = repair_surrogates(encode(_replace_non_finite(value)))
-        return encode(json.loads(text))  # two keys may be one by now, and stand in another order
+        return encode(json.loads(text))  # repaired keys may be equal, or sort differently
     except (TypeError, ValueError, RecursionError) as error:
         hint = "give dicts, lists, text and numbers"
         raise LedgerError(f"{what} cannot be written as JSON: {error}", hint=hint) from None

@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 
 
 def _ignore_progress(_amount: float) -> None:
-    """Nobody wants to know how far the work has come."""
+    """Do nothing: the default for `advance`."""
 
 
 class StoreLedger:
-    """A ledger over a store; what it answers is the same whatever the store is.
+    """A ledger over any store, with the same results for each of them.
 
     Args:
-        store: Where the rows are.
-        now: The clock, in milliseconds since 1970.
-        name: Makes names; given the time.
+        store: The rows.
+        now: Returns the time in milliseconds since 1970.
+        name: Returns a new id for a time.
     """
 
     def __init__(
@@ -57,12 +57,12 @@ class StoreLedger:
         self._name = name
 
     def session(self, label: str) -> SessionRecord | None:
-        """The session of that name or alias."""
+        """Return the session with that label or alias, or None."""
         row = self.store.read(partial(self.store.session, clean_text(label)))
         return None if row is None else build_session_record(row)
 
     def sessions(self, *, status: SessionStatus | None = "active") -> list[SessionRecord]:
-        """All sessions, those changed last first."""
+        """Return the sessions of a status, or all for None, those changed last first."""
         rows = self.store.read(self.store.session_rows)
         rows.sort(key=lambda row: (-row.updated, row.label))
         return [build_session_record(row) for row in rows if status is None or row.status == status]
@@ -76,13 +76,21 @@ class StoreLedger:
         data: JSON | None = None,
         steps: Iterable[NewStep] = (),
     ) -> SessionRecord:
-        """A new session, at the end of a closed turn or before the first; SessionExistsError when the name is taken.
+        """Create a session, in one transaction with its first steps.
 
-        With `steps`, these are added behind `head`: all of it is there, or nothing. It was begun when the first of them
-        was made.
+        Args:
+            label: Its name.
+            head: The end of a closed turn, to fork from; None to begin with nothing.
+            origin: The label of the session that it was forked from, "" for none.
+            data: Its metadata.
+            steps: Steps to append after `head`. The session's time of creation is that of the first.
+
+        Raises:
+            SessionExistsError: The label is in use.
+            LedgerError: `head` is missing or deleted, or does not end a turn.
         """
         moment = self._now()
-        new = self._drafts(steps, moment)
+        new = self._encode_steps(steps, moment)
         created = new[0].created if new else moment
         row = SessionRow(
             id=self._name(moment),
@@ -95,30 +103,34 @@ class StoreLedger:
             created=created,
             updated=created,
             data=write_json(dict(data or {})),
-        ).sealed()
+        ).with_digest()
         return build_session_record(self.store.write(partial(self._create, row, new), session=row.label))
 
     def append(self, label: str, step: NewStep, *, after: str | None) -> Step:
-        """Add a step to a session whose tip is `after`; ConflictError when it is another by now."""
+        """Append a step to a session whose tip is `after`.
+
+        Raises:
+            ConflictError: The tip is another step, because another program has appended.
+        """
         return self.append_many(label, (step,), after=after)[0]
 
     def append_many(self, label: str, steps: Iterable[NewStep], *, after: str | None) -> list[Step]:
-        """The same with several steps: all of them are there, or none."""
-        new = self._drafts(steps, self._now())
+        """Append several steps in one transaction. Arguments as for `append`."""
+        new = self._encode_steps(steps, self._now())
         label = clean_text(label)
         rows = self.store.write(partial(self._append, label, new, after), session=label)
         return [StoredStep(row, self.blob) for row in rows]
 
     def step(self, name: str) -> Step | None:
-        """The step of that id."""
+        """Return the step with that id, or None."""
         row = self.store.read(partial(self.store.step, clean_text(name)))
         return None if row is None else StoredStep(row, self.blob)
 
     def thread(self, tip: str, *, first: str | None = None, limit: int | None = None) -> list[Step]:
-        """The steps up to and including `tip`, oldest first: from `first` on, or the newest `limit`.
+        """Return the steps from `first` to `tip`, or the newest `limit`, oldest first.
 
         Raises:
-            LedgerError: There is no such step, or `first` is not among those before it.
+            LedgerError: There is no such step, or `first` does not come before it.
         """
         first = None if first is None else clean_text(first)
         rows = self.store.read(partial(read_thread, self.store, clean_text(tip), first=first, limit=limit))
@@ -133,7 +145,14 @@ class StoreLedger:
         data: JSON | None = None,
         updated: int | None = None,
     ) -> SessionRecord:
-        """Change what is known of a session, but not where it stands; a change of this moment, or of `updated`."""
+        """Replace the status or data of a session. Its head and tip stay.
+
+        Args:
+            label: The session.
+            status: The new status; None keeps it.
+            data: The new metadata; None keeps it.
+            updated: The time of the change, in milliseconds since 1970; None for now.
+        """
         if status is not None and status not in get_args(SessionStatus):
             raise UnknownNameError("status", str(status), get_args(SessionStatus))
         text = None if data is None else write_json(dict(data))
@@ -143,31 +162,34 @@ class StoreLedger:
         )
 
     def rename(self, label: str, new: str) -> SessionRecord:
-        """Another name; the old one stays as an alias."""
+        """Rename a session. The old label stays as an alias."""
         label = clean_text(label)
         return build_session_record(self.store.write(partial(self._rename, label, normalize_label(new)), session=label))
 
     def aliases(self, label: str) -> list[str]:
-        """The other names of a session."""
+        """Return the aliases of a session, sorted."""
         label = clean_text(label)
 
         def work() -> list[str]:
-            session = self._known(label)
+            session = self._require_session(label)
             return sorted(row.alias for row in self.store.alias_rows() if row.session == session.id)
 
         return self.store.read(work)
 
     def scan(self, tip: str, text: str, *, limit: int = 20, within: int = 10_000) -> list[Step]:
-        """Of the newest `within` steps of a thread the newest `limit` in whose messages a text occurs, newest first."""
+        """Return the newest steps of a thread with a text in them, newest first.
+
+        At most `limit` steps are returned, and the newest `within` steps searched.
+        """
         work = partial(scan_thread, self.store, clean_text(tip), text, limit=limit, within=within, blob=self.blob)
         return self.store.read(lambda: list(work()))
 
     def put_blob(self, content: bytes) -> str:
-        """Keep bytes once; returns their address."""
+        """Store bytes as a blob, unless it exists, and return its digest."""
         return self.put_blobs([content])[0]
 
     def put_blobs(self, contents: Iterable[bytes]) -> list[str]:
-        """The same with several."""
+        """Store several blobs in one transaction, and return their digests."""
         blobs = [(compute_blob_digest(content), content) for content in contents]
 
         def work() -> None:
@@ -178,21 +200,21 @@ class StoreLedger:
         return [digest for digest, _ in blobs]
 
     def blob(self, digest: str) -> bytes | None:
-        """The bytes of that address."""
+        """Return the blob with that digest, or None."""
         return self.store.read(partial(self.store.blob, clean_text(digest)))
 
     def steps(self) -> Iterator[Step]:
-        """Every step there is, branch by branch, in order of position; without those that were deleted."""
+        """Yield all steps, branch by branch, in order of position, without deleted ones."""
         return (StoredStep(row, self.blob) for row in self.store.step_rows() if not is_erased(row))
 
     def verify(
         self, *, advance: Callable[[int], None] = _ignore_progress, label: str | None = None
     ) -> Iterable[Finding]:
-        """What was changed, deleted, reordered or damaged; `advance(1)` is called for every step looked at.
+        """Yield a finding for each row that was changed, deleted, reordered or damaged.
 
         Args:
-            advance: Called with the number of steps that were looked at since it was last called.
-            label: Look at that session only: its record, names and steps, and what these refer to.
+            advance: Called with the number of steps that were checked since its last call.
+            label: Check only that session: its row, names and steps, and the blobs they refer to. None for all.
 
         Raises:
             UnknownNameError: There is no such session.
@@ -200,24 +222,24 @@ class StoreLedger:
         from nexus_core.ledger.verify import verify_store
 
         if label is not None:
-            self.store.read(partial(self._known, clean_text(label)))
+            self.store.read(partial(self._require_session, clean_text(label)))
         return verify_store(self.store, advance, None if label is None else clean_text(label))
 
     def delete(self, label: str, *, reason: str = "", workers: bool = False, dry_run: bool = False) -> DeletionReport:
-        """Delete a session: its names, and the content of the steps and the blobs that nothing else needs.
+        """Delete a session, and the content of steps and blobs that only it needs.
 
-        Steps that other sessions lead to stay, and so do ids, digests and the chain of all steps. The deletion is
-        recorded, so that `verify` can tell it from damage.
+        Steps that other sessions share stay, and so do ids, digests and the digest chain. The deletion is recorded, so
+        that `verify` can tell it from damage.
 
         Args:
             label: The session.
-            reason: Why; it is kept.
-            workers: Whether its workers are deleted, too.
-            dry_run: Whether to say only what would be deleted.
+            reason: Stored with the deletion.
+            workers: True to delete its workers, too.
+            dry_run: True to report what would be deleted, and delete nothing.
 
         Raises:
             UnknownNameError: There is no such session.
-            LedgerError: Nothing can be deleted from this ledger.
+            LedgerError: The store cannot delete.
         """
         from nexus_core.ledger import deletion
 
@@ -233,23 +255,23 @@ class StoreLedger:
         return report._replace(is_purged=store.purge(), copies=tuple(store.copies()), note=store.erasure_note)
 
     def deletions(self) -> list[DeletionRow]:
-        """Every recorded deletion, oldest first."""
+        """Return all recorded deletions, oldest first."""
         store = self.store
         return store.read(store.deletion_rows) if isinstance(store, ErasableStore) else []
 
     def repair(
         self, target: StoreLedger, *, advance: Callable[[float], None] = _ignore_progress, without: Collection[str] = ()
     ) -> RebuildReport:
-        """Put every turn that is whole into another ledger, which must be empty; this one is left as it is.
+        """Copy every intact turn into an empty ledger. This one is not changed.
 
         Args:
-            target: The new ledger.
-            advance: Called with shares of the work, which together are 1.
-            without: Sessions to leave out, with their workers and all that only they lead to.
+            target: The empty ledger.
+            advance: Called with shares of the work, whose sum is 1.
+            without: Sessions to leave out, with their workers and the rows that only they need.
 
         Raises:
-            LedgerError: There is something in the target already, or nothing is whole in this one; or sessions are to
-                be left out of one that is damaged.
+            LedgerError: The target is not empty, or nothing in this ledger is intact, or sessions are to be left out
+                and this ledger is damaged.
             UnknownNameError: There is no such session to leave out.
         """
         from nexus_core.ledger.rebuild import rebuild_ledger
@@ -257,21 +279,21 @@ class StoreLedger:
         return rebuild_ledger(self.store.salvage(), target.store, advance, [clean_text(label) for label in without])
 
     def close(self) -> None:
-        """Let go of the file or the connection; a second call does nothing."""
+        """Close the file or connection. A second call does nothing."""
         self.store.close()
 
-    def _drafts(self, steps: Iterable[NewStep], moment: int) -> list[EncodedStep]:
+    def _encode_steps(self, steps: Iterable[NewStep], moment: int) -> list[EncodedStep]:
         return [
             encode_step(step, step.id or self._name(created), created)
             for step in steps
             for created in (moment if step.created is None else step.created,)
         ]
 
-    # What follows runs inside a transaction, and may run again when it could not be finished.
+    # These run inside a transaction, and again if it has to be retried.
 
     def _create(self, row: SessionRow, new: Sequence[EncodedStep]) -> SessionRow:
         if (there := self.store.session(row.label)) is not None:
-            if there.id == row.id:  # it was made, and only the answer got lost
+            if there.id == row.id:  # an earlier attempt was committed, and only the response was lost
                 return there
             raise _session_exists_error(row.label, there)
         if row.head is not None:
@@ -288,23 +310,23 @@ class StoreLedger:
                 raise deleted_step_error(row.head)
         self.store.save_session(row)
         if row.head is not None:
-            self.store.add_history([HistoryRow(row.id, row.head, "create", row.created).sealed()])
-        return self._grow(row, new)[0] if new else row
+            self.store.add_history([HistoryRow(row.id, row.head, "create", row.created).with_digest()])
+        return self._append_rows(row, new)[0] if new else row
 
     def _append(self, label: str, new: Sequence[EncodedStep], after: str | None) -> list[StepRow]:
-        session = self._known(label)
+        session = self._require_session(label)
         if session.tip != after:
             done = [row for each in new if (row := self.store.step(each.id)) is not None]
-            if done and len(done) == len(new):  # they were added, and only the answer got lost
+            if done and len(done) == len(new):  # an earlier attempt was committed, and only the response was lost
                 return done
             raise ConflictError(
                 f"session {session.label!r} has moved on: its newest step is {session.tip}, not {after}",
                 hint="read the session again and decide anew, or fork it to go on from there",
             )
-        return self._grow(session, new)[1] if new else []
+        return self._append_rows(session, new)[1] if new else []
 
-    def _grow(self, session: SessionRow, new: Sequence[EncodedStep]) -> tuple[SessionRow, list[StepRow]]:
-        """Add steps behind a session's tip, and move it there."""
+    def _append_rows(self, session: SessionRow, new: Sequence[EncodedStep]) -> tuple[SessionRow, list[StepRow]]:
+        """Append steps after a session's tip, and move the session to the last of them."""
         parent = None if session.tip is None else self.store.place(session.tip)
         if parent is None and session.tip is not None:
             raise missing_step_error(session.tip)
@@ -323,42 +345,45 @@ class StoreLedger:
             head=heads[-1].id if heads else session.head,
             open_turn=None if rows[-1].closes else rows[-1].turn,
             updated=rows[-1].created,
-        ).sealed()
+        ).with_digest()
         self.store.move_session(moved)
         if heads:
-            notes = [HistoryRow(session.id, row.id, row.kind, row.created).sealed() for row in heads]
+            notes = [HistoryRow(session.id, row.id, row.kind, row.created).with_digest() for row in heads]
             self.store.add_history(notes)
         return moved, rows
 
     def _update(self, label: str, status: SessionStatus | None, data: str | None, updated: int | None) -> SessionRow:
-        session = self._known(label)
+        session = self._require_session(label)
         changed = session._replace(
             status=session.status if status is None else status,
             data=session.data if data is None else data,
-            updated=self._later_than(session) if updated is None else updated,
-        ).sealed()
+            updated=self._get_update_time(session) if updated is None else updated,
+        ).with_digest()
         self.store.save_session(changed)
         return changed
 
     def _rename(self, label: str, new: str) -> SessionRow:
-        session = self._known(label)
+        session = self._require_session(label)
         if session.label == new:
             return session
         there = self.store.session(new)
         if there is not None and there.id != session.id:
             raise _session_exists_error(new, there)
-        renamed = session._replace(label=new, updated=self._later_than(session)).sealed()
-        if there is not None:  # it goes back to a name it had before
+        renamed = session._replace(label=new, updated=self._get_update_time(session)).with_digest()
+        if there is not None:  # the new label is an alias of the same session
             self.store.drop_alias(new)
         self.store.save_session(renamed)
-        self.store.add_alias(AliasRow(session.label, session.id, renamed.updated).sealed())
+        self.store.add_alias(AliasRow(session.label, session.id, renamed.updated).with_digest())
         return renamed
 
-    def _later_than(self, session: SessionRow) -> int:
-        """When a session is changed: whatever the clock says, not before its last change; `repair` goes by that."""
+    def _get_update_time(self, session: SessionRow) -> int:
+        """Return the time for a change: now, but never before the last one.
+
+        `repair` keeps the row with the newest time.
+        """
         return max(self._now(), session.updated)
 
-    def _known(self, label: str) -> SessionRow:
+    def _require_session(self, label: str) -> SessionRow:
         session = self.store.session(label)
         if session is None:
             raise UnknownNameError("session", label, [row.label for row in self.store.session_rows()])

@@ -48,7 +48,10 @@ def outline_step(step: Step) -> list[MessageOutline]:
 
 
 def outline_messages(text: str) -> list[MessageOutline] | None:
-    """Return an outline of each stored message; None if only the decoder can tell whether they can be read."""
+    """Return an outline of each stored message, or None to leave it to the decoder.
+
+    None if only the decoder can tell whether the messages are readable.
+    """
     if refers_to_media(text):
         return None
     try:
@@ -94,7 +97,10 @@ def _is_readable(value: object, form: _JsonForm) -> bool:
 
 
 def _is_plain_text(message: object) -> bool:
-    """True if a message is one text without other fields, as most are; it saves half of the checks."""
+    """True if a message is one text without other fields.
+
+    Most are, and it saves half of the checks.
+    """
     if type(message) is not dict or len(message) != _PLAIN_MESSAGE_FIELDS:
         return False
     parts = message.get("parts")

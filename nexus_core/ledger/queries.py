@@ -27,14 +27,14 @@ _FIRST_SESSIONS = 100
 
 
 class NewestSessions(NamedTuple):
-    """The sessions changed last, and how many others there are."""
+    """The sessions changed last, and the number of the others."""
 
     records: list[SessionRecord]
     left_out: int
 
 
 class BranchOrigin(NamedTuple):
-    """The step that a branch left, and the branch of that step; None for the first branch of a tree."""
+    """The step that a branch was forked from, and its branch, None for a new one."""
 
     step: str | None
     branch: str | None
@@ -45,7 +45,7 @@ class TipBranches(NamedTuple):
 
     Attributes:
         branches: The branch of each tip, by the tip's id.
-        origins: Where these branches left others.
+        origins: The origins of these branches.
     """
 
     branches: dict[str, str]
@@ -58,10 +58,10 @@ def find_newest_sessions(
     """Return the sessions changed last, those with the same time by label.
 
     Args:
-        ledger: Where they are.
+        ledger: The ledger.
         status: Only sessions of that status; None for all.
-        directory: Only sessions that work there; None for all.
-        limit: How many; None for all.
+        directory: Only sessions whose working directory it is; None for all.
+        limit: The maximum number of sessions; None for all.
     """
 
     def query(store: QueryableStore) -> NewestSessions:
@@ -89,7 +89,10 @@ def count_sessions(ledger: Ledger) -> int:
 
 
 def count_steps(ledger: Ledger) -> int:
-    """Return about how many steps there are; those that sessions share may be counted more than once."""
+    """Return the number of steps, roughly.
+
+    Without a queryable store, steps that sessions share are counted more than once.
+    """
     count = _run_query(ledger, lambda store: store.count_steps())
     if count is not None:
         return count
@@ -98,7 +101,7 @@ def count_steps(ledger: Ledger) -> int:
 
 
 def find_former_names(ledger: Ledger) -> dict[str, str]:
-    """Return the other names of all sessions, each with the label that the session has now."""
+    """Return the aliases of all sessions, each with the current label of its session."""
     if not isinstance(ledger, StoreLedger):
         labels = [record.label for record in ledger.sessions(status=None)]
         return {alias: label for label in labels for alias in ledger.aliases(label)}
@@ -114,7 +117,7 @@ def find_former_names(ledger: Ledger) -> dict[str, str]:
 
 
 def find_sessions_to_search(ledger: Ledger, text: str) -> Iterator[SessionRecord]:
-    """Yield sessions, those changed last first: all in which a search may find a text, and some others.
+    """Yield the sessions that may contain a text, those changed last first.
 
     Sessions whose newest step is missing are among them.
     """
@@ -133,9 +136,9 @@ def find_sessions_to_search(ledger: Ledger, text: str) -> Iterator[SessionRecord
 
 
 def _find_labels_with(needle: str, store: QueryableStore) -> list[str]:
-    """Return the sessions with a text in the stored messages of their threads, and those whose tip is missing."""
+    """Return the labels of sessions with a text in their threads, or a missing tip."""
     matches = dict(store.branches_with(needle))
-    inheriting = _find_branches_behind(matches, store.forked_branches()) if matches else set[str]()
+    inheriting = _find_branches_after(matches, store.forked_branches()) if matches else set[str]()
     return [
         label
         for label, tip, branch, position in store.session_tips()
@@ -144,29 +147,29 @@ def _find_labels_with(needle: str, store: QueryableStore) -> list[str]:
     ]
 
 
-def _find_branches_behind(matches: Mapping[str, int], forks: Iterable[BranchRow]) -> set[str]:
-    """Return the branches that left others behind a match, or that left such branches.
+def _find_branches_after(matches: Mapping[str, int], forks: Iterable[BranchRow]) -> set[str]:
+    """Return the branches that were forked after a match, or from such branches.
 
     Args:
         matches: The first position that matches, by its branch.
-        forks: The branches that left another.
+        forks: The branches that were forked from another.
     """
     left = {row.id: row for row in forks}
     known: dict[str, bool] = {}
     for name in left:
         passed: dict[str, None] = {}
         branch: str | None = name
-        is_behind = False
-        while branch in left and branch not in known and branch not in passed and not is_behind:
+        is_after = False
+        while branch in left and branch not in known and branch not in passed and not is_after:
             passed[branch] = None
             _, branch, position = left[branch]
-            is_behind = matches.get(branch or "", NO_LIMIT) <= position
-        known |= dict.fromkeys(passed, is_behind or known.get(branch or "", False))
-    return {branch for branch, is_behind in known.items() if is_behind}
+            is_after = matches.get(branch or "", NO_LIMIT) <= position
+        known |= dict.fromkeys(passed, is_after or known.get(branch or "", False))
+    return {branch for branch, is_after in known.items() if is_after}
 
 
 def find_tip_branches(ledger: Ledger) -> TipBranches:
-    """Return the branches that sessions are on, as far as one query finds them; the others must be read."""
+    """Return the branches of the sessions' tips, as far as one query finds them."""
     rows = _run_query(ledger, lambda store: store.tip_branches()) or []
     found = TipBranches({}, {})
     for tip, branch, step, left in rows:
@@ -177,7 +180,10 @@ def find_tip_branches(ledger: Ledger) -> TipBranches:
 
 
 def _run_query(ledger: Ledger, query: Callable[[QueryableStore], T]) -> T | None:
-    """Return the result of a query; None if the store is not queryable, or its rows are damaged."""
+    """Return the result of a query, or None if the store cannot run it.
+
+    The store is not queryable, or its rows are damaged.
+    """
     if not isinstance(ledger, StoreLedger) or not isinstance(ledger.store, QueryableStore):
         return None
     try:

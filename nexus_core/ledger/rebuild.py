@@ -1,6 +1,6 @@
 """A new ledger from the intact turns of a damaged one, or without some sessions.
 
-Gaps are closed: a step whose parent is lost gets the nearest one before it that is left.
+Gaps are closed: a step whose parent is lost gets the nearest earlier step that is left as its parent.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ if TYPE_CHECKING:
 
 
 class TurnEnds(NamedTuple):
-    """What is known of where turns that are not closed went on.
+    """Evidence of whether a turn that is not closed had more steps.
 
     Attributes:
-        named: Steps that sessions, and notes on their heads, stand at.
-        is_missing: Whether one of these is gone.
-        torn: Turns of which there are steps that are not whole.
+        named: The tips and former heads of all sessions.
+        is_missing: True if one of these is lost.
+        torn: Turns with damaged steps.
         farthest: The last position of each branch.
     """
 
@@ -60,10 +60,10 @@ class TurnEnds(NamedTuple):
     torn: set[str]
     farthest: Mapping[str, int]
 
-    def goes_on(self, last: StepRow) -> bool:
-        """Whether a turn may have had more steps than those up to one that does not close it.
+    def may_continue(self, last: StepRow) -> bool:
+        """Return True if an open turn may have had more steps after `last`.
 
-        Where the records of its session are gone too, nothing says that it had: it was open.
+        Without evidence, as when the rows of its session are lost too, the turn counts as open.
         """
         if last.id in self.named:
             return False
@@ -71,12 +71,12 @@ class TurnEnds(NamedTuple):
 
 
 def find_turn_ends(steps: Mapping[str, StepRow], named: set[str | None], torn: set[str]) -> TurnEnds:
-    """What is known of where turns ended.
+    """Return the evidence of where turns ended.
 
     Args:
-        steps: The steps that are whole.
-        named: Steps that sessions, and notes on their heads, stand at.
-        torn: Turns of which there are steps that are not whole.
+        steps: The intact steps.
+        named: The tips and former heads of all sessions.
+        torn: Turns with damaged steps.
     """
     farthest: dict[str, int] = {}
     for row in steps.values():
@@ -85,11 +85,11 @@ def find_turn_ends(steps: Mapping[str, StepRow], named: set[str | None], torn: s
 
 
 def split_intact_steps(rows: Iterable[StepRow], erased: Mapping[str, str]) -> tuple[dict[str, StepRow], set[str]]:
-    """The steps that are whole, by their names, and the turns of the others.
+    """Return the intact steps by id, and the turns of the damaged ones.
 
     Args:
-        rows: What was found.
-        erased: The steps that were deleted, each with the digest of what is left of it.
+        rows: All steps that were found.
+        erased: The ids of deleted steps, each with the digest of what is left of it.
     """
     steps: dict[str, StepRow] = {}
     others: list[StepRow] = []
@@ -97,43 +97,52 @@ def split_intact_steps(rows: Iterable[StepRow], erased: Mapping[str, str]) -> tu
         if row.id in erased:
             if is_erased(row) and compute_erased_step_digest(row) == erased[row.id]:
                 steps[row.id] = row
-            continue  # what was deleted does not come back
+            continue  # an older version may still have the deleted content
         if _is_intact(row):
             steps[row.id] = row
         else:
             others.append(row)
-    return steps, {row.turn for row in others if row.id not in steps}  # the log may have it whole
+    return steps, {row.turn for row in others if row.id not in steps}  # the log may have an intact version
 
 
 def _is_intact(row: StepRow) -> bool:
-    place: tuple[object, object] = row.position, row.branch
-    if not isinstance(place[0], int) or not isinstance(place[1], str):  # no part of the digest
+    position: object = row.position
+    branch: object = row.branch
+    if not isinstance(position, int) or not isinstance(branch, str):  # not part of the digest
         return False
     try:
         return compute_step_digest(row) == row.digest
-    except (LedgerError, UnicodeError):  # a value of a kind that is never stored
+    except (LedgerError, UnicodeError):  # a value of a type that is never stored
         return False
 
 
 def keep_intact_turns(
     steps: dict[str, StepRow], ends: TurnEnds, blobs: dict[str, bytes], lost: list[Finding], erased: Collection[str]
 ) -> dict[str, StepRow]:
-    """The steps of turns that have all of theirs, readable and with everything they refer to."""
+    """Return the steps of complete, readable turns without missing references.
+
+    Args:
+        steps: The intact steps, by id.
+        ends: Evidence of where turns ended.
+        blobs: The intact blobs, by digest.
+        lost: Findings about other turns are added here.
+        erased: The ids of deleted steps.
+    """
     members: dict[str, dict[str | None, StepRow]] = defaultdict(dict)
     for row in steps.values():
         members[row.turn][row.parent if row.id != row.turn else None] = row
     kept: dict[str, StepRow] = {}
     for turn, rows in members.items():
-        line = list(_order_turn_steps(rows))
+        ordered = list(_order_turn_steps(rows))
         if erased and all(row.id in erased for row in rows.values()):
-            kept.update((row.id, row) for row in line)
+            kept.update((row.id, row) for row in ordered)
             continue
-        if len(line) != len(rows) or (not line[-1].closes and ends.goes_on(line[-1])):
+        if len(ordered) != len(rows) or (not ordered[-1].closes and ends.may_continue(ordered[-1])):
             what = f"turn {turn} is not saved: of its steps, only {len(rows)} can be read"
-        elif unread := next(((row, why) for row in line if (why := describe_decode_error(row.messages))), None):
+        elif unread := next(((row, why) for row in ordered if (why := describe_decode_error(row.messages))), None):
             what = f"turn {turn} is not saved: the messages of step {unread[0].id} cannot be read: {unread[1]}"
         else:
-            kept.update((row.id, row) for row in line)
+            kept.update((row.id, row) for row in ordered)
             continue
         lost.append(Finding("turn-lost", what, step=turn))
     while gone := {row.turn: why for row in kept.values() if (why := _find_missing_reference(row, kept, blobs))}:
@@ -145,7 +154,7 @@ def keep_intact_turns(
 
 
 def _order_turn_steps(rows: dict[str | None, StepRow]) -> Iterator[StepRow]:
-    """The steps of a turn in order, as far as each has the one before it."""
+    """Yield the steps of a turn in order, up to the first gap."""
     row = rows.get(None)
     while row is not None:
         yield row
@@ -153,7 +162,7 @@ def _order_turn_steps(rows: dict[str | None, StepRow]) -> Iterator[StepRow]:
 
 
 def _find_missing_reference(row: StepRow, kept: dict[str, StepRow], blobs: dict[str, bytes]) -> str:
-    """What a step cannot do without and is not there, "" for nothing."""
+    """Describe a missing step or blob that a step refers to, "" for none."""
     if refers_to_media(row.messages):
         for digest in find_media_blobs(json.loads(row.messages)):
             if digest not in blobs:
@@ -167,39 +176,39 @@ def _find_missing_reference(row: StepRow, kept: dict[str, StepRow], blobs: dict[
 
 
 RUNNING_TOTAL_FIELDS = frozenset({"turns", "messages", "all_tokens", "spent"})
-"""What sessions write down with each step about all steps before it; where it is missing, they read those steps."""
+"""Keys in the data of a step with totals over all steps before it. Sessions recompute missing ones."""
 
 
 def join_steps(
     kept: dict[str, StepRow], steps: dict[str, StepRow], lost: list[Finding], erased: Collection[str]
 ) -> Iterator[StepRow]:
-    """The steps in an order in which they can be added, each behind the nearest that is left.
+    """Yield steps in the order to append them, each after the nearest that is left.
 
     Args:
-        kept: The steps of turns that are whole.
-        steps: All steps that are whole.
-        lost: Where to say what is gone between two steps.
-        erased: The steps whose content was deleted: they keep the digest of what they had.
+        kept: The steps of complete turns, by id.
+        steps: All intact steps, by id.
+        lost: Findings about gaps between steps are added here.
+        erased: The ids of deleted steps, which keep the digest of their former content.
     """
-    lines: dict[str, list[StepRow]] = defaultdict(list)
+    branches: dict[str, list[StepRow]] = defaultdict(list)
     known = _find_known_positions(steps.values())
     for row in sorted(kept.values(), key=lambda each: (each.position, each.id)):
-        lines[row.branch].append(row)
+        branches[row.branch].append(row)
     places: dict[str, ParentRef] = {}
     taken: set[tuple[str, int]] = set()
     moved: set[str] = set()
-    # Who goes on in a branch comes before who leaves it.
+    # A step that continues a branch comes before one that forks from it.
     for row in sorted(kept.values(), key=lambda each: (each.position, each.branch == each.id, each.id)):
-        before = _find_parent(row, kept, lines)
+        before = _find_parent(row, kept, branches)
         if before != row.parent:
             lost += _find_gap(row, kept.get(before or ""), known)
         if before != row.parent or before in moved:
             moved.add(row.id)
         parent = places.get(before or "")
-        goes_on = parent is not None and (parent.branch, parent.position + 1) not in taken
-        branch = parent.branch if parent is not None and goes_on else row.id
-        draft = _encode_row(_drop_running_totals(row) if row.id in moved and row.id not in erased else row)
-        added = build_step_row(draft, parent, turn=row.turn, branch=branch)
+        is_free = parent is not None and (parent.branch, parent.position + 1) not in taken
+        branch = parent.branch if parent is not None and is_free else row.id
+        encoded = _encode_row(_drop_running_totals(row) if row.id in moved and row.id not in erased else row)
+        added = build_step_row(encoded, parent, turn=row.turn, branch=branch)
         if row.id in erased:
             chain = compute_chain_digest(parent.chain if parent else "", row.digest)
             added = added._replace(compaction=row.compaction, digest=row.digest, chain=chain)
@@ -208,18 +217,18 @@ def join_steps(
         yield added
 
 
-def _find_parent(row: StepRow, kept: dict[str, StepRow], lines: dict[str, list[StepRow]]) -> str | None:
+def _find_parent(row: StepRow, kept: dict[str, StepRow], branches: dict[str, list[StepRow]]) -> str | None:
+    """Return the parent of a step, or the last closed turn before it in its branch."""
     if row.parent in kept or row.parent is None:
         return row.parent
-    before = [each.id for each in lines[row.branch] if each.position < row.position and each.closes]
+    before = [each.id for each in branches[row.branch] if each.position < row.position and each.closes]
     return before[-1] if before else None
 
 
 def _find_known_positions(steps: Iterable[StepRow]) -> Mapping[str, Sequence[int]]:
-    """The positions, by their branch, of which it is known whose they are.
+    """Return the positions of each branch that belong to known turns.
 
-    They are those of whole steps, and of steps that are gone but are certain to belong to a turn of which something is
-    left, whose loss is told already.
+    They are those of intact steps, and of lost steps of turns with other steps left, whose loss is reported already.
     """
     turns: dict[tuple[str, str], list[StepRow]] = defaultdict(list)
     for row in steps:
@@ -233,12 +242,14 @@ def _find_known_positions(steps: Iterable[StepRow]) -> Mapping[str, Sequence[int
 
 
 def _find_gap(row: StepRow, before: StepRow | None, known: Mapping[str, Sequence[int]]) -> Iterator[Finding]:
-    """What there was between two steps that are joined now, and nothing of it is left.
+    """Yield a finding if steps are lost between a step and its new parent.
+
+    Steps of known turns are reported elsewhere.
 
     Args:
-        row: A step.
-        before: The one it stands behind now.
-        known: The positions of which it is known whose they are, by their branch.
+        row: The step.
+        before: Its new parent.
+        known: The positions of each branch that belong to known turns.
     """
     first = before.position + 1 if before else 0
     left = bisect_left(known[row.branch], row.position) - bisect_left(known[row.branch], first)
@@ -251,7 +262,7 @@ def _find_gap(row: StepRow, before: StepRow | None, known: Mapping[str, Sequence
 
 
 def _drop_running_totals(row: StepRow) -> StepRow:
-    """A step behind a loss: what it says about all before it, the lost ones included, is not true any more."""
+    """Return a step after a gap without its totals, which include lost steps."""
     data = json.loads(row.data)
     return row._replace(data=write_json({key: value for key, value in data.items() if key not in RUNNING_TOTAL_FIELDS}))
 
@@ -273,11 +284,11 @@ def _encode_row(row: StepRow) -> EncodedStep:
 
 
 _START_REASONS = ("create", "repair")
-"""Why a session has a first head that is not the first of its thread."""
+"""Reasons of the first head change of a session that began as a fork."""
 
 
 class KeptSessions(NamedTuple):
-    """Sessions, and what belongs to them."""
+    """Sessions with their head changes and aliases."""
 
     sessions: list[SessionRow]
     history: list[HistoryRow]
@@ -285,7 +296,10 @@ class KeptSessions(NamedTuple):
 
 
 def find_newest_versions(rows: Iterable[SessionRow], steps: Mapping[str, StepRow]) -> list[SessionRow]:
-    """Of each session the record with the tip that is farthest on; tips only ever go on."""
+    """Return the newest version of each session.
+
+    It is the one with the farthest tip, because tips only move forward.
+    """
     newest: dict[str, tuple[tuple[int, int], SessionRow]] = {}
     for row in rows:
         if not has_valid_digest(row):
@@ -306,15 +320,17 @@ def keep_sessions(
     *,
     erased: Collection[str] = (),
 ) -> KeptSessions:
-    """The sessions with heads that are there; ends that no session leads to any more get one.
+    """Return the sessions, moved to steps that are left.
+
+    A thread without a session gets a new one.
 
     Args:
         rows: The steps.
-        versions: The record of each session.
-        history: Notes on heads, as they were written.
-        aliases: Other names of sessions.
-        lost: Where to say what is not as it was.
-        erased: Steps whose content was deleted with their session.
+        versions: The newest version of each session.
+        history: Intact head changes.
+        aliases: Aliases, intact or not.
+        lost: Findings about moved and new sessions are added here.
+        erased: The ids of deleted steps.
     """
     steps = {row.id: row for row in rows}
     notes: dict[str, dict[str, HistoryRow]] = defaultdict(dict)
@@ -330,7 +346,7 @@ def keep_sessions(
     _add_recovered_sessions([row for row in rows if row.id not in erased], kept, lost)
     known = {row.id: row for row in kept.sessions}
     for row in kept.sessions:
-        kept.history.extend(sorted(_find_head_notes(row, steps, notes[row.id])))
+        kept.history.extend(sorted(_find_head_changes(row, steps, notes[row.id])))
     labels = {row.label for row in kept.sessions}
     for alias in sorted({each.alias: each for each in aliases if has_valid_digest(each)}.values()):
         if alias.session in known and alias.alias not in labels:
@@ -338,12 +354,12 @@ def keep_sessions(
     return kept
 
 
-def _find_head_notes(
+def _find_head_changes(
     row: SessionRow, steps: Mapping[str, StepRow], notes: Mapping[str, HistoryRow]
 ) -> Iterator[HistoryRow]:
-    """The notes on heads that a session had on its way to where it stands now; others do not lead there any more.
+    """Yield the head changes of a session along its thread.
 
-    Notes that are gone are written anew: each end of a turn has one, from the step at which the session began.
+    Lost ones are created anew: each step that closes a turn has one, from the step at which the session began.
     """
     closed: list[str] = []
     name, left, is_begun = row.head, len(notes), False
@@ -356,14 +372,14 @@ def _find_head_notes(
     noted = [index for index, each in enumerate(closed) if each in notes]
     oldest = noted[-1] if noted else 0
     if noted and notes[closed[oldest]].reason not in _START_REASONS:
-        oldest += 1  # where it began is not known any more: at the end of the turn before, if there is one
+        oldest += 1  # the start of the session is lost: it is the end of the turn before, if there is one
     del closed[oldest + 1 :]
     for each in closed:
-        yield notes[each] if each in notes else HistoryRow(row.id, each, "repair", row.updated).sealed()
+        yield notes[each] if each in notes else HistoryRow(row.id, each, "repair", row.updated).with_digest()
 
 
 def _move_to_existing_step(row: SessionRow, steps: Mapping[str, StepRow], heads: Sequence[str]) -> SessionRow:
-    """A session at its tip, or at the last of its heads that is left."""
+    """Return a session at its tip, or at the last of its heads that is left."""
     if (row.tip is None or row.tip in steps) and (row.head is None or row.head in steps):
         return row
     left = [steps[name] for name in (*heads, row.head or "") if name in steps]
@@ -371,7 +387,7 @@ def _move_to_existing_step(row: SessionRow, steps: Mapping[str, StepRow], heads:
     head = newest.id if newest else None
     is_open = row.tip in steps and row.open_turn is not None
     moved = row._replace(head=head, tip=row.tip if is_open else head, open_turn=row.open_turn if is_open else None)
-    return moved.sealed()
+    return moved.with_digest()
 
 
 def _describe_move(before: SessionRow, now: SessionRow) -> str:
@@ -402,14 +418,14 @@ def _add_recovered_sessions(rows: Sequence[StepRow], kept: KeptSessions, lost: l
             updated=end.created,
             data="{}",
         )
-        kept.sessions.append(new.sealed())
+        kept.sessions.append(new.with_digest())
         what = f"the session that led to step {end.id} is gone; it is called {label!r} now"
         what += "" if end.closes else ", and its turn is open: nothing says whether it went on"
         lost.append(Finding("session-lost", what, step=end.id))
 
 
 def _find_last_closed_step(end: StepRow, steps: Mapping[str, StepRow]) -> str | None:
-    """The newest step up to an end that closes a turn."""
+    """Return the newest step up to `end` that closes a turn, or None."""
     row: StepRow | None = end
     while row is not None and not row.closes:
         row = steps.get(row.parent or "")
@@ -420,14 +436,14 @@ _BLOB_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class KeptRows(NamedTuple):
-    """What stays.
+    """The rows of a rebuilt ledger.
 
     Attributes:
         rows: The steps.
-        kept: The sessions, and what belongs to them.
-        blobs: What these refer to.
-        left_out: The sessions that do not: those that were named, and their workers.
-        sharing: Sessions that stay, and with them the steps that they have in common with the others.
+        kept: The sessions, with their head changes and aliases.
+        blobs: The blobs that these refer to.
+        left_out: The excluded sessions and their workers.
+        sharing: Sessions that stay, with the steps that they share with excluded ones.
     """
 
     rows: list[StepRow]
@@ -440,11 +456,11 @@ class KeptRows(NamedTuple):
 def exclude_sessions(
     labels: Iterable[str], rows: Sequence[StepRow], kept: KeptSessions, blobs: Mapping[str, bytes]
 ) -> KeptRows:
-    """What stays of a ledger without the sessions of these names and their workers.
+    """Return the rows of a ledger without some sessions and their workers.
 
     Raises:
         UnknownNameError: There is no such session.
-        LedgerError: Nothing would stay.
+        LedgerError: No session would be left.
     """
     gone = _add_workers(labels, kept)
     sessions = [row for row in kept.sessions if row.id not in gone]
@@ -466,25 +482,25 @@ def exclude_sessions(
 
 
 def _add_workers(labels: Iterable[str], kept: KeptSessions) -> dict[str, str]:
-    """The labels of sessions by their lasting names: of those that are meant, of their workers, and so on."""
+    """Return the labels of sessions and all their workers, by session id."""
     known = {row.label: row for row in kept.sessions}
-    lasting = {row.id: row for row in kept.sessions}
-    named = known | {alias.alias: lasting[alias.session] for alias in kept.aliases}
+    sessions = {row.id: row for row in kept.sessions}
+    named = known | {alias.alias: sessions[alias.session] for alias in kept.aliases}
     found: dict[str, str] = {}
     for label in labels:
         if label not in named:
             raise UnknownNameError("session", label, sorted(known))
         found[named[label].id] = named[label].label
-    makers = {row.id: named.get(json.loads(row.data).get("parent")) for row in kept.sessions}
+    parents = {row.id: named.get(json.loads(row.data).get("parent")) for row in kept.sessions}
     while new := [
-        row for row in kept.sessions if (maker := makers[row.id]) and maker.id in found and row.id not in found
+        row for row in kept.sessions if (parent := parents[row.id]) and parent.id in found and row.id not in found
     ]:
         found |= {row.id: row.label for row in new}
     return found
 
 
 def _find_reached_steps(sessions: Iterable[SessionRow], steps: Mapping[str, StepRow]) -> set[str]:
-    """The steps that sessions lead to."""
+    """Return the ids of all steps in the threads of sessions."""
     found: set[str] = set()
     for session in sessions:
         for end in (session.tip, session.head):
@@ -496,7 +512,10 @@ def _find_reached_steps(sessions: Iterable[SessionRow], steps: Mapping[str, Step
 
 
 def _find_root_step(session: SessionRow, steps: Mapping[str, StepRow]) -> str | None:
-    """The first step of a session's thread, and so of all threads that have one in common with it."""
+    """Return the first step of a session's thread.
+
+    All threads that share steps with it have the same.
+    """
     name, first = session.tip, None
     while name is not None:
         first = steps[steps[name].branch]
@@ -507,7 +526,7 @@ def _find_root_step(session: SessionRow, steps: Mapping[str, StepRow]) -> str | 
 def _find_referenced_blobs(
     rows: Iterable[StepRow], sessions: Iterable[SessionRow], blobs: Mapping[str, bytes]
 ) -> dict[str, bytes]:
-    """The blobs whose addresses stand in steps, in what is known of sessions, or in such blobs."""
+    """Return the blobs whose digests occur in steps, sessions or such blobs."""
     found: dict[str, bytes] = {}
     texts = [*(text for row in rows for text in (row.messages, row.data)), *(row.data for row in sessions)]
     while texts:
@@ -518,17 +537,17 @@ def _find_referenced_blobs(
 
 
 _READ_SHARE = 0.7
-"""The share of the work that is reading."""
+"""The share of reading in the reported progress."""
 
 
 class RebuildReport(NamedTuple):
-    """What became of it.
+    """The result of rebuilding a ledger.
 
     Attributes:
-        turns, steps, sessions, blobs: How many are in the new ledger.
-        lost: What is not, and why.
-        left_out: The sessions that were to be left out, and their workers.
-        sharing: Sessions that are there, and have steps in common with these.
+        turns, steps, sessions, blobs: Their numbers in the new ledger.
+        lost: Findings about everything that could not be saved.
+        left_out: The excluded sessions and their workers.
+        sharing: Sessions of the new ledger that share steps with excluded ones.
     """
 
     turns: int
@@ -543,17 +562,17 @@ class RebuildReport(NamedTuple):
 def rebuild_ledger(
     found: Salvaged, target: LedgerStore, advance: Callable[[float], None], without: Collection[str] = ()
 ) -> RebuildReport:
-    """Fill an empty store with every turn that is whole. What a lost turn stood between is joined.
+    """Fill an empty store with every intact turn, closing the gaps between them.
 
     Args:
-        found: What was found.
+        found: The rows of the damaged store.
         target: The empty store.
-        advance: Called with shares of the work, which together are 1.
-        without: Sessions to leave out, with their workers and all that only they lead to.
+        advance: Called with shares of the work, whose sum is 1.
+        without: Sessions to leave out, with their workers and the rows that only they need.
 
     Raises:
-        LedgerError: There is something in the target already, or nothing to put there; or sessions are to be left out
-            and something is lost, so that nobody can tell what was theirs.
+        LedgerError: The target is not empty, or nothing is intact, or sessions are to be left out and rows are lost,
+            so that it is unknown which rows were theirs.
         UnknownNameError: There is no such session to leave out.
     """
     _require_empty(target)
@@ -587,7 +606,7 @@ def rebuild_ledger(
 
 
 def _find_missing_blobs(rest: KeptRows) -> list[Finding]:
-    """The blobs that what is kept refers to, and that are not there; no copy brings them back."""
+    """Return findings about blobs that kept rows refer to and that are missing."""
     seen = VerifiedSteps()
     for row in rest.rows:
         seen.note_blobs(row)
@@ -617,7 +636,7 @@ def _collect_thread_ids(tip: str | None, steps: Mapping[str, StepRow]) -> set[st
 
 
 def _is_session_start(row: StepRow) -> bool:
-    """True for the step that says when a session started, which is no turn of the conversation."""
+    """Return True for the step with a session's start time, which is not a turn."""
     return row.parent is None and bool(row.closes) and f'"{SESSION_START}"' in str(row.messages)
 
 
@@ -629,7 +648,10 @@ def _require_empty(target: LedgerStore) -> None:
 
 
 def _keep_deletions(found: Salvaged, rows: Sequence[StepRow]) -> list[tuple[DeletionRow, list[ErasedRow]]]:
-    """The deletions, chained anew, each with what it erased; without the steps that are not there."""
+    """Return the deletions with a new digest chain, each with its erased rows.
+
+    Steps that are not kept are left out.
+    """
     steps = {row.id: row for row in rows}
     lists: dict[str, list[ErasedRow]] = defaultdict(list)
     for row in found.erased:
@@ -642,8 +664,8 @@ def _keep_deletions(found: Salvaged, rows: Sequence[StepRow]) -> list[tuple[Dele
             for row in left
         ]
         number = sum(row.kind == "step" for row in erased)
-        again = deletion._replace(number=len(kept) + 1, steps=number, purged=1)
-        kept.append((again.chained(kept[-1][0] if kept else None, erased), erased))
+        renumbered = deletion._replace(number=len(kept) + 1, steps=number, purged=1)
+        kept.append((renumbered.with_chain(kept[-1][0] if kept else None, erased), erased))
     return kept
 
 
@@ -653,7 +675,7 @@ def _fill_store(
     deletions: Sequence[tuple[DeletionRow, list[ErasedRow]]],
     advance: Callable[[float], None],
 ) -> None:
-    """Put everything into a store, in an order in which what is referred to is there before."""
+    """Insert all rows into a store, each after the rows that it refers to."""
     rows, kept = rest.rows, rest.kept
     for digest, content in sorted(rest.blobs.items()):
         target.add_blob(digest, content)

@@ -1,4 +1,4 @@
-"""Search in a session, and quotes of what was found, without secrets."""
+"""Search in a session, and redacted excerpts of the matches."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ if TYPE_CHECKING:
     from nexus_core.types.messages import Message, ToolCall
 
 MAX_SEARCHED_STEPS = 10_000
-"""How many steps of a session are looked through."""
+"""Maximum steps of a session that are searched, the newest first."""
 
 
 class SearchQuote(NamedTuple):
-    """Words in which something was found, and who said them."""
+    """An excerpt of a message that matches, and the message's role."""
 
     role: str
     text: str
 
 
 def search_session(ledger: Ledger, record: SessionRecord, text: str, *, limit: int) -> list[Step]:
-    """The newest steps of a session in which a text occurs, as it is written; newest first.
+    """Return the newest steps of a session that contain a text, newest first.
 
     Args:
-        ledger: Where it is.
+        ledger: The ledger of the session.
         record: The session.
-        text: What to look for.
-        limit: So many are enough.
+        text: The text; case matters.
+        limit: The maximum number of steps.
 
     Raises:
-        UsageError: There is nothing to look for.
+        UsageError: The text is empty.
     """
     if not text:
         raise UsageError("there is nothing to look for", hint="text must not be empty")
@@ -44,16 +44,16 @@ def search_session(ledger: Ledger, record: SessionRecord, text: str, *, limit: i
     while True:
         found = ledger.scan(record.tip, text, limit=most, within=MAX_SEARCHED_STEPS)
         kept = _drop_reverted(ledger, record, found)
-        asked = {step.turn for step in kept if step.kind == "input"}
-        # How it was sent repeats what was said, and is a finding only where it says more.
-        told = [step for step in kept if step.kind != "sealed" or step.turn not in asked][:limit]
-        if len(told) == limit or len(found) < most or len(found) == len(kept):
-            return told
+        with_input = {step.turn for step in kept if step.kind == "input"}
+        # The rendered message repeats the user's input, and is a match only where that is not.
+        matches = [step for step in kept if step.kind != "sealed" or step.turn not in with_input][:limit]
+        if len(matches) == limit or len(found) < most or len(found) == len(kept):
+            return matches
         most *= 2
 
 
 def _drop_reverted(ledger: Ledger, record: SessionRecord, found: list[Step]) -> list[Step]:
-    """Return steps without those that an import took back; only imported sessions have any."""
+    """Return steps without those that an import reverted."""
     if not found or record.tip is None or "transcript" not in record.data:
         return found
     steps = ledger.thread(record.tip, first=found[-1].id)
@@ -62,27 +62,29 @@ def _drop_reverted(ledger: Ledger, record: SessionRecord, found: list[Step]) -> 
 
 
 def redacted_text(message: Message) -> str:
-    """What a message says, without secrets: words, calls, results."""
+    """Return the text, tool calls and tool results of a message, redacted."""
     calls = [f"[calls {call.name} {_format_arguments(call)}]" for call in message.tool_calls]
     results = [f"[result of {result.name}] {result.text}" for result in message.tool_results]
     return redact("\n".join(filter(None, [message.content, *calls, *results]))).text
 
 
 def excerpt(text: str, sought: str, most: int) -> str:
-    """So many characters of a long text around something in it; its beginning where that is not there."""
+    """Return an excerpt of a text around `sought`, or its beginning."""
     before = max(0, most - len(sought)) // 2
     at = max(0, min(text.find(sought) - before, len(text) - most))
     return ("…" if at else "") + text[at : at + most] + ("…" if at + most < len(text) else "")
 
 
 def find_quote(step: Step, sought: str, most: int) -> SearchQuote:
-    """The words of a step in which a text was found, without secrets, as many of them as there is room for."""
+    """Return a redacted excerpt around a text, of at most `most` characters."""
     for message in step.messages:
-        for words in find_message_texts(message):
-            if sought in words:
-                return SearchQuote(message.role, excerpt(redact(words).text, sought, most))
-    said = step.messages[0] if step.messages else None
-    return SearchQuote("", "") if said is None else SearchQuote(said.role, excerpt(redacted_text(said), sought, most))
+        for text in find_message_texts(message):
+            if sought in text:
+                return SearchQuote(message.role, excerpt(redact(text).text, sought, most))
+    if not step.messages:
+        return SearchQuote("", "")
+    first = step.messages[0]
+    return SearchQuote(first.role, excerpt(redacted_text(first), sought, most))
 
 
 def _format_arguments(call: ToolCall) -> str:

@@ -1,7 +1,7 @@
-"""Rows with their ids and digests, and the protocol of a store that keeps them.
+"""Rows with their ids and digests, and the protocol of a store for them.
 
-A digest over each row, and a chain of digests over the steps, are what `verify` compares. Ids sort by time: 10
-characters of time and 16 random ones, as ULIDs are written.
+Each row has a digest, and steps have a digest chain, which `verify` recomputes. Ids are ULIDs, which sort by time: 10
+characters of time and 16 random ones.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import time
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, runtime_checkable
 
+from nexus_core.deprecation import renamed_attribute
 from nexus_core.errors import LedgerError
 from nexus_core.ledger.json_text import write_canonical_json
 
@@ -23,17 +24,17 @@ if TYPE_CHECKING:
 
 _ID_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _IDS_PER_BATCH = 256
-"""How much chance is asked for at a time, where many names are made."""
+"""Ids for which random bytes are requested at once."""
 _CHARACTERS_OF_BYTES = _ID_ALPHABET.encode() * (256 // len(_ID_ALPHABET))
-"""A character for each byte, every one for as many."""
+"""A character for each byte value, evenly distributed."""
 _CHARACTER_PAIRS = tuple(first + second for first in _ID_ALPHABET for second in _ID_ALPHABET)
 
 
 def new_id(created: int | None = None) -> str:
-    """26 characters that nobody else has; of two milliseconds, the earlier sorts first.
+    """Return a new ULID: 26 characters, unique, sorted by time.
 
     Args:
-        created: When it was made, in milliseconds since 1970; now, if it is not said.
+        created: The time, in milliseconds since 1970; None for now.
     """
     number = (current_time_ms() if created is None else max(created, 0) % (1 << 50)) << 80 | int.from_bytes(
         os.urandom(10), "big"
@@ -42,21 +43,21 @@ def new_id(created: int | None = None) -> str:
 
 
 def new_ids() -> Iterator[str]:
-    """Any number of such names, all of this moment."""
-    moment = new_id()[:10]
+    """Yield any number of new ULIDs with the time of the call."""
+    prefix = new_id()[:10]
     while True:
-        chance = os.urandom(16 * _IDS_PER_BATCH).translate(_CHARACTERS_OF_BYTES).decode()
-        for at in range(0, len(chance), 16):
-            yield moment + chance[at : at + 16]
+        characters = os.urandom(16 * _IDS_PER_BATCH).translate(_CHARACTERS_OF_BYTES).decode()
+        for at in range(0, len(characters), 16):
+            yield prefix + characters[at : at + 16]
 
 
 def current_time_ms() -> int:
-    """The time in milliseconds since 1970."""
+    """Return the time in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
 class StepRow(NamedTuple):
-    """A step as it is stored: fields as those of a `Step`; messages and data as JSON, `closes` as 0 or 1."""
+    """A stored step: a `Step` with messages and data as JSON, and `closes` as 0 or 1."""
 
     id: str
     parent: str | None
@@ -77,12 +78,12 @@ class StepRow(NamedTuple):
 
     @property
     def place(self) -> ParentRef:
-        """What has to be known of it to put another behind it."""
+        """The fields that the row of the next step depends on."""
         return ParentRef(*(getattr(self, name) for name in ParentRef._fields))
 
 
 class ParentRef(NamedTuple):
-    """What has to be known of a step to put another behind it."""
+    """The fields of a step that the row of the next step depends on."""
 
     id: str
     turn: str
@@ -96,12 +97,12 @@ class ParentRef(NamedTuple):
 
 
 class BranchRow(NamedTuple):
-    """A line of steps, named after its first one.
+    """A branch: a sequence of steps, each the parent of the next.
 
     Attributes:
-        id: Its name.
-        parent: The branch it leaves, None for one that begins with nothing.
-        position: Where it leaves it: the last step they have in common; -1 for none.
+        id: The id of its first step.
+        parent: The branch it was forked from; None for a new one.
+        position: The position of the last step they have in common; -1 for none.
     """
 
     id: str
@@ -110,12 +111,12 @@ class BranchRow(NamedTuple):
 
     @classmethod
     def behind(cls, parent: ParentRef | StepRow | None, name: str) -> BranchRow:
-        """The branch that begins with a step, by its name, behind another or behind nothing."""
+        """Return the branch whose first step is `name`, forked after `parent` or new."""
         return cls(name, parent.branch, parent.position) if parent else cls(name, None, -1)
 
 
 class SessionRow(NamedTuple):
-    """A session as it is stored: fields as those of a `SessionRecord`, and a name that never changes."""
+    """A stored session: a `SessionRecord` with a permanent id and a digest (`seal`)."""
 
     id: str
     label: str
@@ -129,32 +130,33 @@ class SessionRow(NamedTuple):
     data: str
     seal: str = ""
 
-    def sealed(self) -> SessionRow:
-        """The same with its digest."""
+    def with_digest(self) -> SessionRow:
+        """Return the row with its digest."""
         return SessionRow(*self[:-1], compute_row_digest(*self[:-1]))
 
 
 class AliasRow(NamedTuple):
-    """Another name of a session."""
+    """A stored alias of a session, by its id."""
 
     alias: str
     session: str
     created: int
     seal: str = ""
 
-    def sealed(self) -> AliasRow:
-        """The same with its digest."""
+    def with_digest(self) -> AliasRow:
+        """Return the row with its digest."""
         return AliasRow(*self[:-1], compute_row_digest(*self[:-1]))
 
 
 class HistoryRow(NamedTuple):
-    """That a session's head was put on a step.
+    """A change of a session's head.
 
     Attributes:
-        session: The session's lasting name.
+        session: The id of the session.
         step: The new head.
-        reason: The kind of step that closed a turn, or `create` for where it began.
-        changed: When, in milliseconds since 1970.
+        reason: The kind of the step, which closed a turn; `create` for the first head of a fork.
+        changed: The time, in milliseconds since 1970.
+        seal: The digest of the row.
     """
 
     session: str
@@ -163,24 +165,24 @@ class HistoryRow(NamedTuple):
     changed: int
     seal: str = ""
 
-    def sealed(self) -> HistoryRow:
-        """The same with its digest."""
+    def with_digest(self) -> HistoryRow:
+        """Return the row with its digest."""
         return HistoryRow(*self[:-1], compute_row_digest(*self[:-1]))
 
 
 class DeletionRow(NamedTuple):
-    """The record of a deletion: what is not there any more, and is not missing.
+    """A recorded deletion, by which `verify` distinguishes erased from lost content.
 
     Attributes:
-        id: Its name.
-        number: Its place among all deletions of the ledger, from 1.
-        session: The session that was deleted, by its lasting name; "" where only a part of one was.
-        reason: Why, in the words of the person who deleted it.
-        created: When, in milliseconds since 1970.
-        steps, blobs: How many of each were erased.
-        digest: The address of all of that, and of everything that was erased.
+        id: Its id.
+        number: Its number among the deletions of the ledger, from 1.
+        session: The id of the deleted session; "" if only a part of one was deleted.
+        reason: The reason that the user gave.
+        created: The time, in milliseconds since 1970.
+        steps, blobs: The numbers of erased steps and blobs.
+        digest: The digest of these fields and of the rows of everything that was erased.
         chain: The digest of this deletion and all before it.
-        purged: 0 until the store has overwritten the bytes that were erased, then 1; not part of the digest.
+        purged: 1 once the store has overwritten the erased bytes, else 0; not part of the digest.
     """
 
     id: str
@@ -194,16 +196,16 @@ class DeletionRow(NamedTuple):
     chain: str = ""
     purged: int = 0
 
-    def chained(self, before: DeletionRow | None, erased: Iterable[ErasedRow]) -> DeletionRow:
-        """The same with its digest and its place in the chain.
+    def with_chain(self, before: DeletionRow | None, erased: Iterable[ErasedRow]) -> DeletionRow:
+        """Return the row with its digest and its chain digest.
 
         Args:
-            before: The deletion before it, None for the first.
-            erased: Everything it erased.
+            before: The deletion before it; None for the first.
+            erased: The rows of everything it erased.
         """
-        facts = write_canonical_json(self[:_DELETION_FIELDS_IN_DIGEST])
+        fields = write_canonical_json(self[:_DELETION_FIELDS_IN_DIGEST])
         lines = "\n".join(sorted(write_canonical_json(row[1:]) for row in erased))
-        digest = blake2b(f"{facts}\n{lines}".encode(), digest_size=32).hexdigest()
+        digest = blake2b(f"{fields}\n{lines}".encode(), digest_size=32).hexdigest()
         return self._replace(digest=digest, chain=compute_chain_digest(before.chain if before else "", digest))
 
 
@@ -211,13 +213,13 @@ _DELETION_FIELDS_IN_DIGEST = DeletionRow._fields.index("digest")
 
 
 class ErasedRow(NamedTuple):
-    """Something that a deletion erased.
+    """A session, step or blob that a deletion erased.
 
     Attributes:
-        deletion: The deletion, by its name.
+        deletion: The id of the deletion.
         kind: `session`, `step` or `blob`.
-        name: The lasting name of the session, the id of the step or the address of the blob.
-        rest: Of a step, the digest of what is left of it: everything but messages and data.
+        name: The id of the session or step, or the digest of the blob.
+        rest: The digest of what is left of a step, which is everything but messages and data; else "".
     """
 
     deletion: str
@@ -227,7 +229,7 @@ class ErasedRow(NamedTuple):
 
 
 class Salvaged(NamedTuple):
-    """What was found in a damaged store, whole or not, in any order, some of it more than once."""
+    """Rows of a damaged store, intact or not, in any order, some in several versions."""
 
     steps: Iterable[StepRow]
     sessions: Iterable[SessionRow]
@@ -238,169 +240,206 @@ class Salvaged(NamedTuple):
     erased: Iterable[ErasedRow] = ()
 
 
+_RENAMED_METHODS: dict[type, tuple[str, str]] = {
+    SessionRow: ("sealed", "with_digest"),
+    AliasRow: ("sealed", "with_digest"),
+    HistoryRow: ("sealed", "with_digest"),
+    DeletionRow: ("chained", "with_chain"),
+}
+for _class, (_old, _new) in _RENAMED_METHODS.items():
+    setattr(_class, _old, renamed_attribute(_class.__name__, _old, _new))
+
 NO_MESSAGES, NO_DATA = "[]", "{}"
 """Stored in place of the messages and data of an erased step."""
 
 
 def erase_content(row: StepRow) -> StepRow:
-    """A step without its messages and data; its digest and chain stay as they are."""
+    """Return a step without its messages and data, but with its digest and chain."""
     return row._replace(messages=NO_MESSAGES, data=NO_DATA)
 
 
 def is_erased(row: StepRow) -> bool:
-    """True if nothing is left of a step's content, though there was some; `verify` says whether that is recorded."""
+    """Return True if a step is empty, but its digest is that of some content.
+
+    `verify` checks that a deletion records it.
+    """
     if row.messages != NO_MESSAGES or row.data != NO_DATA:
         return False
     try:
         return compute_step_digest(row) != row.digest
-    except (LedgerError, UnicodeError):  # a value of a kind that is never stored
+    except (LedgerError, UnicodeError):  # a value of a type that is never stored
         return False
 
 
 def compute_erased_step_digest(row: StepRow) -> str:
-    """The digest of everything that is left of an erased step."""
+    """Return the digest of what is left of an erased step."""
     return blake2b(write_canonical_json(row).encode(), digest_size=32).hexdigest()
 
 
 def has_valid_digest(row: SessionRow | AliasRow | HistoryRow) -> bool:
-    """Whether a short row is as it was written."""
+    """Return True if a row has the digest of its fields."""
     try:
-        return row.sealed() == row
-    except (LedgerError, UnicodeError):  # a value of a kind that is never stored
+        return row.with_digest() == row
+    except (LedgerError, UnicodeError):  # a value of a type that is never stored
         return False
 
 
 def compute_step_digest(row: StepRow) -> str:
-    """The address of a step's content: what was said and known, when, in which turn, after what.
+    """Return the digest of a step: its messages, data, tokens, time, turn and parent.
 
-    It is that of the text as it is stored, with the order of its keys, because that is what is sent again.
+    Computed from the stored text, in which the order of keys is significant, because that text is sent again.
     """
-    facts = write_canonical_json(
+    fields = write_canonical_json(
         [row.id, row.parent, row.turn, row.kind, row.closes, row.tokens, row.counter, row.created]
     )
-    # Line breaks inside JSON are escaped, so that no two contents give one text, whatever damage made of them.
-    return blake2b(f"{facts}\n{row.messages}\n{row.data}".encode(), digest_size=32).hexdigest()
+    # JSON escapes line breaks, so that two different contents, even damaged ones, never give the same text.
+    return blake2b(f"{fields}\n{row.messages}\n{row.data}".encode(), digest_size=32).hexdigest()
 
 
 def compute_chain_digest(before: str, digest: str) -> str:
-    """The digest of a step and all before it; `before` is that of its parent, "" for none."""
+    """Return the digest of a step and all before it.
+
+    `before` is the chain digest of its parent, "" for none.
+    """
     return blake2b(f"{before}{digest}".encode(), digest_size=32).hexdigest()
 
 
-def compute_row_digest(*facts: str | int | None) -> str:
-    """A digest over the other fields of a short row."""
-    return blake2b(write_canonical_json(facts).encode(), digest_size=16).hexdigest()
+def compute_row_digest(*fields: str | int | None) -> str:
+    """Return the digest of the other fields of a session, alias or history row."""
+    return blake2b(write_canonical_json(fields).encode(), digest_size=16).hexdigest()
 
 
 if TYPE_CHECKING:
     StepFields = tuple[Any, ...]
-    """A StepRow, or its fields in the same order: a long history is not copied only to be named."""
+    """A StepRow, or a plain tuple of its fields: converting thousands of rows would cost time."""
 
 T = TypeVar("T")
 
 
 class LedgerStore(Protocol):
-    """Keeps rows. Its methods are called inside `read` or `write`, from any thread; those after `blob` on a snapshot.
+    """Protocol of a store for the rows of a ledger.
+
+    Methods are called inside `read` or `write`, from any thread, and those after `blob` on a snapshot.
 
     Attributes:
-        url: Where it is.
+        url: The URL of the ledger.
     """
 
     url: str
 
     def read(self, work: Callable[[], T]) -> T:
-        """Do something that only looks."""
+        """Call a function that reads rows, and return its result."""
 
     def write(self, work: Callable[[], T], *, session: str = "") -> T:
-        """Do something in one transaction: all of it is durable when this returns, or nothing of it is there.
+        """Call a function in one transaction, which is durable when this returns.
 
         Args:
-            work: May be called again when the transaction could not be finished.
-            session: The name of the session it is about, for stores that lock each by itself.
+            work: Called again if the transaction has to be retried.
+            session: The label of the session to lock, for stores with one lock per session.
         """
 
     def snapshot(self) -> AbstractContextManager[LedgerStore]:
-        """The store as it is now, whatever is added meanwhile; made to be read by `verify`, damaged or not."""
+        """Return a context manager with a read-only snapshot, even of damaged rows."""
 
     def close(self) -> None:
-        """Let go of it; a second call does nothing."""
+        """Close the store. A second call does nothing."""
 
     def session(self, label: str) -> SessionRow | None:
-        """The session of that name, else the one of that alias."""
+        """Return the session with that label, else the one with that alias, else None."""
 
     def save_session(self, row: SessionRow) -> None:
-        """Add it, or put it in the place of the one with its id."""
+        """Insert a session, or replace the one with its id."""
 
     def move_session(self, row: SessionRow) -> None:
-        """Put a session that is there on another step; its name, status and data are what they were."""
+        """Update head, tip and open turn of an existing session.
+
+        Label, status and data are unchanged.
+        """
 
     def add_alias(self, row: AliasRow) -> None:
-        """Add another name."""
+        """Insert an alias."""
 
     def drop_alias(self, alias: str) -> None:
-        """Take a name away."""
+        """Delete an alias."""
 
     def add_history(self, rows: Sequence[HistoryRow]) -> None:
-        """Note where heads were put."""
+        """Insert head changes."""
 
     def place(self, name: str) -> ParentRef | None:
-        """Where a step stands."""
+        """Return the fields of a step that the next one depends on, or None."""
 
     def is_taken(self, branch: str, position: int) -> bool:
-        """Whether a step stands there."""
+        """Return True if a branch has a step at a position."""
 
     def add_branch(self, row: BranchRow) -> None:
-        """Begin a branch."""
+        """Insert a branch."""
 
     def branch(self, name: str) -> BranchRow | None:
-        """Where a branch begins."""
+        """Return the branch with that id, or None."""
 
     def add_steps(self, rows: Sequence[StepRow]) -> None:
-        """Add steps that follow each other to the end of their branches."""
+        """Append consecutive steps to the end of their branches."""
 
     def step(self, name: str) -> StepRow | None:
-        """The step of that id."""
+        """Return the step with that id, or None."""
 
     def tail(self, tip: str, *, floor: int, limit: int) -> list[StepFields]:
-        """A step and those before it in its branch, newest first: not below a position, not more than `limit`."""
+        """Return steps of a branch from `tip` down to a position, newest first.
+
+        Args:
+            tip: The newest step to return.
+            floor: The lowest position to return.
+            limit: The maximum number of steps.
+        """
 
     def search(self, branch: str, *, floor: int, below: int, text: str, limit: int) -> list[StepFields]:
-        """The steps of a branch between two positions whose stored messages contain a text, newest first."""
+        """Return steps of a branch whose stored messages contain a text, newest first.
+
+        Args:
+            branch: The branch.
+            floor: The lowest position to search.
+            below: The position after the highest to search.
+            text: The text, escaped as in JSON.
+            limit: The maximum number of steps.
+        """
 
     def add_blob(self, digest: str, content: bytes) -> None:
-        """Keep bytes, unless they are there already."""
+        """Insert a blob unless it exists."""
 
     def blob(self, digest: str) -> bytes | None:
-        """The bytes of that address."""
+        """Return the blob with that digest, or None."""
 
     def session_rows(self) -> list[SessionRow]:
-        """Every session."""
+        """Return all sessions."""
 
     def alias_rows(self) -> list[AliasRow]:
-        """Every alias."""
+        """Return all aliases."""
 
     def history_rows(self, session: str | None = None) -> Iterator[HistoryRow]:
-        """Every note on a head, or those of one session by its lasting name."""
+        """Yield all head changes, or those of one session by its id."""
 
     def branch_rows(self) -> list[BranchRow]:
-        """Every branch."""
+        """Return all branches."""
 
     def step_rows(self) -> Iterator[StepRow]:
-        """Every step, branch by branch, in order of position."""
+        """Yield all steps, branch by branch, in order of position."""
 
     def blob_rows(self) -> Iterator[tuple[str, bytes]]:
-        """Every blob."""
+        """Yield all blobs with their digests."""
 
     def damage(self, session: str | None = None) -> Iterable[Finding]:
-        """Return defects of the file or database itself; with a session's id, only those that concern it."""
+        """Return findings about the database itself, or about one session by its id."""
 
     def salvage(self) -> Salvaged:
-        """Everything that can still be read, whole or not."""
+        """Return all rows that can still be read, intact or not."""
 
 
 @runtime_checkable
 class QueryableStore(LedgerStore, Protocol):
-    """A store that counts, filters and joins rows itself. From one without these methods, all rows are read."""
+    """A store that counts, filters and joins rows itself.
+
+    From other stores, all rows are read.
+    """
 
     def newest_session_rows(self, *, status: str, text: str, limit: int) -> list[SessionRow]:
         """Return the sessions changed last, then by label.
@@ -408,29 +447,33 @@ class QueryableStore(LedgerStore, Protocol):
         Args:
             status: Their status; "" for any.
             text: A text in their stored data; "" for any.
-            limit: How many at most.
+            limit: The maximum number of sessions.
         """
 
     def session_tips(self) -> list[tuple[str, str | None, str | None, int | None]]:
-        """Return a tuple for each session, in the order of `newest_session_rows`: label, tip, its branch and position.
+        """Return label, tip, and the tip's branch and position, of each session.
+
+        In the order of `newest_session_rows`.
 
         The last two are None if the tip is missing.
         """
 
     def branches_with(self, text: str) -> list[tuple[str, int]]:
-        """Return the branches with a text in their stored messages, each with the first position that has it."""
+        """Return the branches with a text in their messages, and its first position."""
 
     def forked_branches(self) -> list[BranchRow]:
-        """Return the branches that left another."""
+        """Return the branches that were forked from another."""
 
     def count_sessions(self, status: str) -> int:
-        """Return the number of sessions of a status; "" for any."""
+        """Return the number of sessions of a status, "" for any."""
 
     def count_steps(self) -> int:
         """Return the number of steps, deleted ones included."""
 
     def tip_branches(self) -> list[tuple[str, str, str | None, str | None]]:
-        """Return a tuple for each session with a tip: the tip, its branch, the step it left, and the branch of that.
+        """Return tip, branch, origin and the origin's branch of each session with a tip.
+
+        The origin is the step that the branch was forked from.
 
         Sessions whose tip or the first step of whose branch is missing are left out.
         """
@@ -438,40 +481,40 @@ class QueryableStore(LedgerStore, Protocol):
 
 @runtime_checkable
 class ErasableStore(LedgerStore, Protocol):
-    """A store from which a session can be deleted. A store without these methods is a whole store all the same.
+    """A store from which sessions can be deleted. A store need not support that.
 
     Attributes:
-        erasure_note: What the store's own files may still keep after a deletion, for the user; "" for nothing.
+        erasure_note: A note for the user about erased content in the store's own files; "" if there is none.
     """
 
     erasure_note: str
 
     def wait_for_writers(self) -> None:
-        """Inside `write`: let no other writer in until the transaction ends, and wait for those that have begun."""
+        """Inside `write`, wait for other writers and block new ones until it ends."""
 
     def add_deletion(self, row: DeletionRow, erased: Sequence[ErasedRow]) -> None:
-        """Record a deletion, and everything it erases."""
+        """Insert a deletion and the rows of everything it erases."""
 
     def erase_steps(self, names: Sequence[str]) -> None:
-        """Replace messages and data of steps by `NO_MESSAGES` and `NO_DATA`; all else stays."""
+        """Replace the messages and data of steps by `NO_MESSAGES` and `NO_DATA`."""
 
     def drop_blobs(self, digests: Sequence[str]) -> None:
-        """Remove blobs."""
+        """Delete blobs."""
 
     def drop_session(self, name: str) -> None:
-        """Remove a session by its lasting name, with its label, its aliases and the notes on its heads."""
+        """Delete a session by its id, with its label, its aliases and its head changes."""
 
     def purge(self) -> bool:
-        """After a deletion: overwrite what was erased, as far as the store can; True when that is done."""
+        """Overwrite erased content as far as the store can. Return True if that is done."""
 
     def copies(self) -> list[str]:
-        """Copies of an older schema that a migration left, and that have what was erased since."""
+        """Return the backups that migrations left, which still contain erased content."""
 
     def deletion_rows(self) -> list[DeletionRow]:
-        """Every deletion, in the order of their numbers."""
+        """Return all deletions in the order of their numbers."""
 
     def erased_rows(self) -> Iterator[ErasedRow]:
-        """Everything that was erased, deletion by deletion."""
+        """Yield the rows of all erased content, deletion by deletion."""
 
     def erased(self, kind: str, name: str) -> list[ErasedRow]:
-        """The records of one thing that was erased."""
+        """Return the rows of one erased session, step or blob."""

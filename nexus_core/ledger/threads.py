@@ -20,14 +20,18 @@ if TYPE_CHECKING:
     from nexus_core.types.messages import Message
 
 NO_LIMIT = (1 << 63) - 1
-"""No limit, in a word that every database knows."""
+"""The largest integer of every database."""
 _ID_COLUMN, _PARENT_COLUMN, _POSITION_COLUMN = (StepRow._fields.index(name) for name in ("id", "parent", "position"))
 _STEPS_PER_SEARCH = 200
-"""So many steps are looked at in one go."""
+"""Maximum steps of one query of a search."""
 
 
 def read_thread(store: LedgerStore, tip: str, *, first: str | None, limit: int | None) -> list[StepFields]:
-    """The steps up to and including `tip`, oldest first: from `first` on, or the newest `limit`."""
+    """Return the steps from `first` to `tip`, or the newest `limit`, oldest first.
+
+    Raises:
+        LedgerError: A step is missing, the rows form a cycle, or `first` does not come before `tip`.
+    """
     floor = 0 if first is None else _require_place(store, first).position
     left = NO_LIMIT if limit is None else max(limit, 0)
     found: list[StepFields] = []
@@ -35,16 +39,15 @@ def read_thread(store: LedgerStore, tip: str, *, first: str | None, limit: int |
     while name is not None and left > 0:
         rows = store.tail(name, floor=floor, limit=left)
         if not rows:
-            if name == tip and floor:  # or it is older than `first`
+            if name == tip and floor:  # it may be older than `first`
                 break
             raise missing_step_error(name)
         if found and rows[0][_POSITION_COLUMN] >= found[-1][_POSITION_COLUMN]:
             raise LedgerError(f"step {name} is damaged: it comes before itself", hint="`nexus ledger verify` says more")
         found += rows
         left -= len(rows)
-        name = (
-            rows[-1][_PARENT_COLUMN] if rows[-1][_POSITION_COLUMN] > floor else None
-        )  # in another branch, which this one left
+        # The parent of the oldest row is in the branch that this one was forked from.
+        name = rows[-1][_PARENT_COLUMN] if rows[-1][_POSITION_COLUMN] > floor else None
     if first is not None and limit is None and (not found or found[-1][_ID_COLUMN] != first):
         raise LedgerError(f"step {first} does not come before {tip}", hint="they are of different branches")
     found.reverse()
@@ -52,9 +55,9 @@ def read_thread(store: LedgerStore, tip: str, *, first: str | None, limit: int |
 
 
 def skip_reverted(steps: Iterable[Step]) -> Iterator[Step]:
-    """Leave out the steps that an import took back, and those that say so.
+    """Yield steps without those that an import reverted, and without the reverts.
 
-    An import takes back what a transcript has otherwise by now, such as a reply that was still being written.
+    An import reverts messages that have changed in the transcript since, such as a reply that was still streamed.
 
     Args:
         steps: Steps of a thread, newest first.
@@ -64,28 +67,28 @@ def skip_reverted(steps: Iterable[Step]) -> Iterator[Step]:
         if is_import_revert(step):
             left += int(str(step.data["popped"]))
         elif left > 0 and step.kind not in ("compaction", "revert", "pin"):
-            left -= len(step.messages)  # one without any ends or seals what was taken back
+            left -= len(step.messages)  # one without messages belongs to the turn that was reverted
         else:
             yield step
 
 
 def is_import_revert(step: Step) -> bool:
-    """True for the step by which an import takes back the newest messages."""
+    """Return True for a step by which an import reverts the newest messages."""
     return step.kind == "revert" and "imported" in step.data and isinstance(step.data.get("popped"), int)
 
 
 def scan_thread(
     store: LedgerStore, tip: str, text: str, *, limit: int, within: int, blob: Callable[[str], bytes | None]
 ) -> Iterator[Step]:
-    """The newest steps of a thread in whose messages a text occurs; reads no more than it takes to find them.
+    """Yield the newest steps of a thread with a text in their messages.
 
     Args:
-        store: Where the steps are.
-        tip: The end of the thread.
-        text: What to look for.
-        limit: So many are enough.
-        within: So many steps are looked at; of a long thread, not those before.
-        blob: Fetches what messages refer to.
+        store: The rows.
+        tip: The newest step of the thread.
+        text: The text.
+        limit: The maximum number of steps to yield.
+        within: The maximum number of steps to search, the newest.
+        blob: Returns the blob with a digest, or None.
     """
     place = _require_place(store, tip)
     wanted, needle = repair_surrogates(text), encode_search_text(text)
@@ -96,7 +99,7 @@ def scan_thread(
         rows = store.search(branch, floor=floor, below=below, text=needle, limit=_STEPS_PER_SEARCH)
         for row in rows:
             step = StoredStep(row, blob)
-            if any(wanted in words for message in step.messages for words in find_message_texts(message)):
+            if any(wanted in part for message in step.messages for part in find_message_texts(message)):
                 yield step
                 limit -= 1
                 if limit == 0:
@@ -109,12 +112,15 @@ def scan_thread(
 
 
 def encode_search_text(text: str) -> str:
-    """Return a text as it is written inside JSON, so that a store can leave out most of what does not contain it."""
+    """Return a text as it is escaped inside JSON.
+
+    A store filters rows with it without decoding them.
+    """
     return write_canonical_json(repair_surrogates(text))[1:-1]
 
 
 def find_message_texts(message: Message) -> Iterator[str]:
-    """What is said in a message: words, thoughts, calls with their arguments, results."""
+    """Yield the text, reasoning, tool calls and tool results of a message."""
     for part in message.parts:
         if isinstance(part, Text | Reasoning):
             yield part.text
@@ -138,12 +144,12 @@ def _find_strings(value: object) -> Iterator[str]:
 
 
 def missing_step_error(name: str) -> LedgerError:
-    """The error for a step that should be there and is not."""
+    """Return the error for a missing step."""
     return LedgerError(f"there is no step {name}", hint="`nexus ledger verify` says whether it was deleted")
 
 
 def deleted_step_error(name: str) -> LedgerError:
-    """The error for a step whose content was deleted."""
+    """Return the error for a step whose content was deleted."""
     hint = "its content is gone for good; take a session that is still there: `nexus session list --include-archived`"
     return LedgerError(f"step {name} was deleted with its session", hint=hint)
 

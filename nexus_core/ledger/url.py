@@ -21,10 +21,10 @@ _HOSTS = re.compile(r"[^/?#]*")
 
 
 def open_ledger(host: Host, url: str) -> Ledger:
-    """The ledger of a url: `memory:` is Nexus's own, the others are those of plugins.
+    """Return the ledger of a URL, which a plugin opens unless it is `memory:`.
 
     Raises:
-        LedgerError: No plugin knows it, or it cannot be opened.
+        LedgerError: No plugin accepts the URL, or the ledger cannot be opened.
     """
     refuse_connection_string(url)
     if url == "memory:":
@@ -39,7 +39,9 @@ def open_ledger(host: Host, url: str) -> Ledger:
 
 
 def refuse_connection_string(text: str) -> None:
-    """Refuse keywords of libpq, which would be taken for the name of a file; nothing of them is repeated.
+    """Reject a connection string of libpq, which would be used as a file name.
+
+    The error does not quote it, because it may have a password in it.
 
     Raises:
         LedgerError: The text is a connection string and not a URL.
@@ -52,21 +54,21 @@ def refuse_connection_string(text: str) -> None:
 
 
 def without_secret(url: str) -> str:
-    """A url without the password that may stand in it."""
+    """Return a URL without its password."""
     if _CONNECTION_STRING.match(url):
         return "…"
     scheme, found, rest = url.partition("://")
     if found:
-        place = _PASSWORD.sub("…", rest)
-        if not rest.startswith("/"):  # a file has nobody before its name
-            place = place.rpartition("@")[2]
-            place = _HOSTS.sub(lambda hosts: ",".join(map(_hide_odd_port, hosts[0].split(","))), place, count=1)
-        return f"{scheme}://{place}"
+        address = _PASSWORD.sub("…", rest)
+        if not rest.startswith("/"):  # a file has no user before its path
+            address = address.rpartition("@")[2]
+            address = _HOSTS.sub(lambda hosts: ",".join(map(_hide_odd_port, hosts[0].split(","))), address, count=1)
+        return f"{scheme}://{address}"
     name, colon, rest = url.partition(":")
     return f"{name}:…" if colon and rest else url
 
 
 def _hide_odd_port(host: str) -> str:
-    """Return a host without what is in the place of its port but is not a number: a password without its `@`."""
+    """Hide a port that is not a number: it is a password without its `@`."""
     name, colon, port = host.rpartition(":")
     return f"{name}:…" if colon and port and not port.isdigit() and not host.endswith("]") else host

@@ -40,21 +40,21 @@ if TYPE_CHECKING:
 
 _WRONG_BRANCH = "misplaced: its branch begins with another"
 _START_REASONS = ("create", "repair")
-"""Why a session has a first head that is not the first of its thread."""
+"""Reasons of the first head change of a session that began as a fork."""
 _STEPS_PER_READ = 500
-"""Steps that are read at a time where one session is looked at."""
+"""Maximum steps of one query when a single session is checked."""
 _MAX_NAMED_SESSIONS = 3
-"""Sessions that a finding names; the others are counted."""
+"""Maximum sessions that a finding names; the others are counted."""
 
 
 class BlobUse(NamedTuple):
-    """A blob that is referred to.
+    """A reference to a blob.
 
     Attributes:
-        kind: What it is.
-        step: The first step that refers to it; None where the record of a session does.
-        session: That session, by its lasting name.
-        number: How many steps refer to it.
+        kind: The kind of the blob, such as `MEDIA_BLOB`.
+        step: The first step that refers to it; None if a session does.
+        session: The id of that session.
+        number: The number of steps that refer to it.
     """
 
     kind: str
@@ -68,10 +68,10 @@ class VerifiedSteps:
 
     Attributes:
         ends: The last step of each branch.
-        forked: Steps that other branches begin behind.
-        begins: Where each branch begins: the branch it leaves, and its position there.
-        closers: The positions of steps that end a turn, by their branch, in order.
-        blobs: What is referred to, by its address.
+        forked: The ids of steps after which other branches begin.
+        begins: The parent of each branch, and the position of the last common step.
+        closers: The positions of steps that close a turn, by branch, in order.
+        blobs: The references to blobs, by digest.
     """
 
     def __init__(self) -> None:
@@ -82,18 +82,18 @@ class VerifiedSteps:
         self.blobs: dict[str, BlobUse] = {}
 
     def note_blobs(self, row: StepRow) -> None:
-        """Note what a step refers to."""
+        """Record the blobs that a step refers to."""
         for digest, kind in find_step_blobs(row):
             known = self.blobs.get(digest)
             self.blobs[digest] = BlobUse(kind, row) if known is None else known._replace(number=known.number + 1)
 
     def note_source(self, row: SessionRow) -> None:
-        """Note what the record of a session refers to."""
+        """Record the blob that a session refers to."""
         for digest, kind in find_session_blobs(row):
             self.blobs.setdefault(digest, BlobUse(kind, None, row.id))
 
     def note_nested(self, digest: str, content: bytes) -> None:
-        """Note what a blob refers to."""
+        """Record the blobs that a blob refers to."""
         use = self.blobs.get(digest)
         for nested, kind in find_nested_blobs(use.kind, content) if use else ():
             assert use is not None  # noqa: S101 - a blob that is not referred to has nothing nested
@@ -101,23 +101,23 @@ class VerifiedSteps:
 
 
 def verify_store(store: LedgerStore, advance: Callable[[int], None], label: str | None = None) -> Iterator[Finding]:
-    """Everything that is not as it was recorded; each finding names the step, session or blob.
+    """Yield a finding for each step, session or blob that is not as it was recorded.
 
     Args:
-        store: Where the rows are.
-        advance: Called with 1 for every step that was looked at.
-        label: The session to look at: its record, its names, its steps and what they refer to; None for everything.
+        store: The rows.
+        advance: Called with 1 for every step that was checked.
+        label: The session to check, with its names, its steps and the blobs they refer to; None for all.
 
     Raises:
-        LedgerUnreachableError: It cannot be looked at.
+        LedgerUnreachableError: The store cannot be read.
     """
     try:
-        with store.snapshot() as still:
+        with store.snapshot() as snapshot:
             if label is None:
-                yield from _check_everything(still, advance)
-            elif (session := still.session(label)) is not None:
-                yield from _check_single_session(still, session, advance)
-    except LedgerUnreachableError:  # nothing is known to be damaged
+                yield from _check_everything(snapshot, advance)
+            elif (session := snapshot.session(label)) is not None:
+                yield from _check_single_session(snapshot, session, advance)
+    except LedgerUnreachableError:  # does not mean that anything is damaged
         raise
     except LedgerError as error:
         yield Finding("ledger-unreadable", f"the rest cannot be read: {error.what}")
@@ -135,7 +135,7 @@ def _check_everything(store: LedgerStore, advance: Callable[[int], None]) -> Ite
         if has_valid_digest(row):
             seen.note_source(row)
     yield from _check_blobs(store, seen, known, branches)
-    yield from _check_head_notes(store, seen, known, branches)
+    yield from _check_head_changes(store, seen, known, branches)
     for alias in sorted(store.alias_rows(), key=repr):
         if not has_valid_digest(alias) or alias.session not in known:
             yield _build_changed_alias_finding(alias)
@@ -166,7 +166,7 @@ def _check_steps(store: LedgerStore, seen: VerifiedSteps, advance: Callable[[int
 def _check_step(
     store: LedgerStore, row: StepRow, before: StepRow | None, seen: VerifiedSteps, *, begins: bool
 ) -> Iterator[Finding]:
-    """Compare a step with the one before it, and note what it leaves to be compared."""
+    """Compare a step with the one before it, and record facts for later."""
     if begins:
         seen.begins[row.branch] = (before.branch, before.position) if before else (None, -1)
     erased = store.erased("step", row.id) if is_erased(row) and isinstance(store, ErasableStore) else []
@@ -183,24 +183,24 @@ def _check_step(
 
 
 def _find_step_fault(row: StepRow, before: StepRow | None, erased: list[ErasedRow]) -> str:
-    """What is wrong with a step that stands behind another, "" for nothing."""
+    """Return the fault of a step as `kind: description`, "" for none."""
     try:
         return _compare_step(row, before, erased)
-    except TypeError:  # one of them has a value of a kind that is never stored
+    except TypeError:  # one of them has a value of a type that is never stored
         return "changed: it, or the step before it, is not what was recorded"
 
 
 def _compare_step(row: StepRow, before: StepRow | None, erased: list[ErasedRow]) -> str:
     try:
         digest = compute_step_digest(row)
-    except (LedgerError, UnicodeError):  # a value of a kind that is never stored
+    except (LedgerError, UnicodeError):  # a value of a type that is never stored
         digest = ""
     if erased and compute_erased_step_digest(row) not in {each.rest for each in erased}:
         return "changed: what a deletion left of it is not what was recorded"
     if digest != row.digest and not erased:
         return "changed: its content is not what was recorded"
     fault = _find_place_fault(row, before)
-    if fault or erased:  # of an erased step, all else is part of what the deletion has recorded
+    if fault or erased:  # the digest in the deletion covers the other fields of an erased step
         return fault
     parent = before.place if before else None
     restores = json.loads(row.data).get("restores") if row.kind == "revert" else None
@@ -264,11 +264,11 @@ def _build_changed_blob_finding(digest: str) -> Finding:
 
 
 def build_missing_blob_finding(digest: str, use: BlobUse, labels: list[str]) -> Finding:
-    """The finding about a blob that is referred to and not there.
+    """Return the finding about a missing blob.
 
     Args:
-        digest: Its address.
-        use: What it is, and what refers to it.
+        digest: Its digest.
+        use: The reference to it.
         labels: The sessions that need it.
     """
     named = ", ".join(map(repr, labels[:_MAX_NAMED_SESSIONS])) + f" and {len(labels) - _MAX_NAMED_SESSIONS} more" * (
@@ -285,7 +285,7 @@ def build_missing_blob_finding(digest: str, use: BlobUse, labels: list[str]) -> 
 def _find_session_labels(
     store: LedgerStore, use: BlobUse, known: Mapping[str, SessionRow], branches: Mapping[str, BranchRow]
 ) -> list[str]:
-    """The names of the sessions whose threads have a step."""
+    """Return the labels of the sessions that need a blob."""
     if use.step is None:
         return [known[use.session].label] if use.session in known else []
     place = use.step.place
@@ -297,16 +297,16 @@ def _find_tip(store: LedgerStore, row: SessionRow) -> ParentRef | None:
 
 
 def _is_in_thread(place: ParentRef, tip: ParentRef | None, branches: Mapping[str, BranchRow]) -> bool:
-    """True if a step is among those up to a tip, as their branches say."""
+    """Return True if a step belongs to the thread of a tip, judged by their branches."""
     return tip is not None and any(
         branch == place.branch and place.position <= last for branch, last in _walk_branches(tip, branches)
     )
 
 
 def _walk_branches(tip: ParentRef, branches: Mapping[str, BranchRow]) -> Iterator[tuple[str, int]]:
-    """The branches that a thread crosses, newest first, each with its last position in the thread."""
+    """Yield the branches of a thread and their last positions in it, newest first."""
     branch, last = tip.branch, tip.position
-    for _ in range(len(branches) + 1):  # damaged ones may lead in a circle
+    for _ in range(len(branches) + 1):  # damaged rows may form a cycle
         yield branch, last
         row = branches.get(branch)
         if row is None or row.parent is None:
@@ -317,14 +317,14 @@ def _walk_branches(tip: ParentRef, branches: Mapping[str, BranchRow]) -> Iterato
 # ---- sessions -----------------------------------------------------------------------------------------------
 
 
-def _check_head_notes(
+def _check_head_changes(
     store: LedgerStore, seen: VerifiedSteps, known: Mapping[str, SessionRow], branches: Mapping[str, BranchRow]
 ) -> Iterator[Finding]:
-    noted = {row.id: HeadNotes(row) for row in known.values()}
+    noted = {row.id: HeadChanges(row) for row in known.values()}
     for note in store.history_rows():
         place = store.place(note.step)
         if not has_valid_digest(note) or note.session not in known:
-            yield _build_changed_note_finding(note)
+            yield _build_changed_head_finding(note)
         elif place is None:
             label = known[note.session].label
             yield Finding("step-missing", f"step {note.step} is gone; session {label!r} stood there", step=note.step)
@@ -334,14 +334,14 @@ def _check_head_notes(
         yield from _check_session(store, heads, seen, branches)
 
 
-class HeadNotes:
-    """Notes on the heads that a session had.
+class HeadChanges:
+    """The head changes of a session.
 
     Attributes:
         session: The session.
-        number: How many notes there are.
-        first: The oldest head, and why it was one.
-        last: The newest.
+        number: The number of head changes.
+        first: The oldest head and the reason of its change.
+        last: The newest head.
     """
 
     def __init__(self, session: SessionRow) -> None:
@@ -351,15 +351,18 @@ class HeadNotes:
         self.last: ParentRef | None = None
 
     def add(self, note: HistoryRow, place: ParentRef) -> None:
-        """Count a note that is as it was written."""
+        """Add an intact head change."""
         self.number += 1
         if self.first is None or place.position < self.first[0].position:
             self.first = place, note.reason
         if self.last is None or (place.position, place.id) > (self.last.position, self.last.id):
             self.last = place
 
-    def missing(self, seen: VerifiedSteps, branches: Mapping[str, BranchRow]) -> int:
-        """Return the number of missing notes; each end of a turn since the session began has one."""
+    def count_missing(self, seen: VerifiedSteps, branches: Mapping[str, BranchRow]) -> int:
+        """Return the number of missing head changes.
+
+        Each closed turn since the session began has one.
+        """
         if self.first is None or self.last is None:
             return 0
         first, reason = self.first
@@ -369,7 +372,7 @@ class HeadNotes:
 
 
 def _count_closed_turns(floor: int, last: ParentRef, seen: VerifiedSteps, branches: Mapping[str, BranchRow]) -> int:
-    """Return the number of steps of a thread that end a turn, from a position on."""
+    """Return the number of steps of a thread that close a turn, from a position on."""
     closed = 0
     for branch, end in _walk_branches(last, branches):
         positions = seen.closers.get(branch, [])
@@ -378,12 +381,12 @@ def _count_closed_turns(floor: int, last: ParentRef, seen: VerifiedSteps, branch
 
 
 def _check_session(
-    store: LedgerStore, heads: HeadNotes, seen: VerifiedSteps, branches: Mapping[str, BranchRow]
+    store: LedgerStore, heads: HeadChanges, seen: VerifiedSteps, branches: Mapping[str, BranchRow]
 ) -> Iterator[Finding]:
     row = heads.session
     for fault in _find_session_faults(store, row, heads.last.id if heads.last else None):
         yield Finding("session-changed", f"session {row.label!r}: {fault}")
-    missing = heads.missing(seen, branches)
+    missing = heads.count_missing(seen, branches)
     if missing:
         what = f"{abs(missing)} of the notes on where it stood {'are gone' if missing > 0 else 'are too many'}"
         yield Finding("session-changed", f"session {row.label!r}: {what}")
@@ -402,7 +405,7 @@ def _find_session_faults(store: LedgerStore, row: SessionRow, head: str | None) 
         yield f"its newest step is {row.tip}, which does not fit its turn"
 
 
-def _build_changed_note_finding(note: HistoryRow) -> Finding:
+def _build_changed_head_finding(note: HistoryRow) -> Finding:
     return Finding("session-changed", f"the note that session {note.session} was put on {note.step} was changed")
 
 
@@ -432,14 +435,14 @@ def _check_deletions(store: LedgerStore) -> Iterator[Finding]:
 
 def _find_deletion_fault(row: DeletionRow, number: int, before: DeletionRow | None, erased: list[ErasedRow]) -> str:
     try:
-        again = row.chained(before, erased)
-    except (LedgerError, UnicodeError):  # a value of a kind that is never stored
+        expected = row.with_chain(before, erased)
+    except (LedgerError, UnicodeError):  # a value of a type that is never stored
         return "its record was changed"
     if row.number != number:
         return "one before it is gone"
-    if again.digest != row.digest:
+    if expected.digest != row.digest:
         return "its record was changed, or something that it erased is not on its list"
-    if again.chain != row.chain:
+    if expected.chain != row.chain:
         return "the chain of deletions breaks here"
     if row.purged != 1:
         return "what it erased may still lie in the file; the next program that writes to the ledger overwrites it"
@@ -462,21 +465,21 @@ def _check_erased(store: LedgerStore, rows: Iterable[ErasedRow]) -> Iterator[Fin
 
 
 def _check_single_session(store: LedgerStore, session: SessionRow, advance: Callable[[int], None]) -> Iterator[Finding]:
-    """Check one session and what it leads to; no other step is read."""
+    """Check one session, its steps and its blobs, without reading other steps."""
     seen = VerifiedSteps()
     yield from store.damage(session.id)
     yield from _check_thread(store, session, seen, advance)
     for positions in seen.closers.values():
-        positions.reverse()  # they were read from the newest to the oldest
+        positions.reverse()  # they were read newest first
     if has_valid_digest(session):
         seen.note_source(session)
     yield from _check_session_blobs(store, session, seen)
     branches = {name: row for name in seen.begins if (row := store.branch(name)) is not None}
-    heads = HeadNotes(session)
+    heads = HeadChanges(session)
     for note in store.history_rows(session.id):
         place = store.place(note.step)
         if not has_valid_digest(note):
-            yield _build_changed_note_finding(note)
+            yield _build_changed_head_finding(note)
         elif place is None:
             what = f"step {note.step} is gone; session {session.label!r} stood there"
             yield Finding("step-missing", what, step=note.step)
@@ -499,7 +502,7 @@ def _check_thread(
         for row in rows:
             if after is not None:
                 yield from _check_step(store, after, row, seen, begins=after.branch != row.branch)
-                if row.position >= after.position:  # it would go round in a circle
+                if row.position >= after.position:  # damaged rows may form a cycle
                     return
             advance(1)
             after = row
@@ -509,10 +512,10 @@ def _check_thread(
 
 
 def _check_session_blobs(store: LedgerStore, session: SessionRow, seen: VerifiedSteps) -> Iterator[Finding]:
-    looked_at: set[str] = set()
-    while left := sorted(seen.blobs.keys() - looked_at):
+    checked: set[str] = set()
+    while left := sorted(seen.blobs.keys() - checked):
         for digest in left:
-            looked_at.add(digest)
+            checked.add(digest)
             content = store.blob(digest)
             if content is None:
                 if not (isinstance(store, ErasableStore) and store.erased("blob", digest)):

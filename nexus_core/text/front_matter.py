@@ -21,9 +21,9 @@ MAX_VALUES = 300
 NULL_WORDS = {"~", "null", "Null", "NULL"}
 
 _BLANK = re.compile(r"\s*+")
-_PLAIN = re.compile(r"(?:[^,\[\]{}:\n]|:(?![\s\"'\[{]))++")
-_SINGLE = re.compile(r"'((?:[^']|'')*+)'")
-_DOUBLE = re.compile(r'"((?:[^"\\]|\\.)*+)"', re.DOTALL)
+_PLAIN = re.compile(r"(?>(?:[^,\[\]{}:\n]|:(?![\s\"'\[{]))+)")
+_SINGLE = re.compile(r"'((?>(?:[^']|'')*))'")
+_DOUBLE = re.compile(r'"((?>(?:[^"\\]|\\.)*))"', re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
 _ESCAPE_CODES = {"n": "\n", "t": "\t", "r": "\r", "0": "", "\n": " "}
 

@@ -376,7 +376,7 @@ _MAX_TITLE_LINES = 3
 _LINE_BREAKS = "\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
 # A line of = or -, or of characters that are not plain and may hide or look like them.
 _UNDERLINE = (
-    f"[{_LINE_BREAKS}]([^\\S{_LINE_BREAKS}]*+){{escapes}}((?:[=-]|[^!-~{_LINE_BREAKS}])++)(?=[{_LINE_BREAKS}]|\\Z)"
+    f"[{_LINE_BREAKS}]([^\\S{_LINE_BREAKS}]*+){{escapes}}((?>(?:[=-]|[^!-~{_LINE_BREAKS}])+))(?=[{_LINE_BREAKS}]|\\Z)"
 )
 # A path after a colon, by which a line that names a source is found.
 _SOURCE_PATH = rf"[{_COLON}][^\S{_LINE_BREAKS}]*+(?=[~/]|[A-Za-z]:[/\\]|\\\\)"

@@ -185,8 +185,11 @@ def _index_prefixes() -> dict[str, list[_TokenPrefix]]:
 _TOKEN_PREFIXES = _index_prefixes()
 _BASE64_PREFIXES = [shape for shapes in _TOKEN_PREFIXES.values() for shape in shapes if "/" in shape.body.pattern]
 """Not all of these are one word."""
-# One match for each long word: shorter ones and what is between them are passed over. It matches at the end too.
-_LONG_WORD = re.compile(rf"(?:[A-Za-z0-9_.~-]{{0,{_MIN_WORD_CHARACTERS - 1}}}+[^A-Za-z0-9_.~-]++)*+([A-Za-z0-9_.~-]*+)")
+# One match for each long word: shorter ones and what is between them are passed over. It matches at the end too. An
+# atomic group, because Python before 3.11.5 matches a possessive repeat of more than one character wrongly.
+_LONG_WORD = re.compile(
+    rf"(?>(?:[A-Za-z0-9_.~-]{{0,{_MIN_WORD_CHARACTERS - 1}}}+[^A-Za-z0-9_.~-]++)*)([A-Za-z0-9_.~-]*+)"
+)
 _INNER_START = re.compile(r"[-_.](?=[A-Za-z])")
 _COLOR = re.compile(r"[0-9]{0,3}m")
 _INFIXES = tuple(

@@ -13,7 +13,7 @@ from nexus_core.text.safety import locate_stripped, strip_all_hidden
 # One character for one, so that an offset in the plain text is an offset in the file.
 _PLAIN = str.maketrans("\u2018\u2019\u201a\u201c\u201d\u201e\u2010\u2011\u2012\u2013\u2014\u00a0", "'''\"\"\"----- ")
 # The decoration of a line: quotes, a heading, a bullet or number, a box to tick.
-_LINE_START = r"[ \t]*+(?:>[ \t]*+)*+(?:\#{1,6}[ \t]++|(?:[-*+\u2022]|\d{1,9}[.)])[ \t]++(?:\[[ xX]\][ \t]++)?)?"
+_LINE_START = r"[ \t>]*+(?:\#{1,6}[ \t]++|(?:[-*+\u2022]|\d{1,9}[.)])[ \t]++(?:\[[ xX]\][ \t]++)?)?"
 _MARK = r"[*_`~|\\\[\]]|(?<=\])\([^()\s]{0,2000}\)"
 # Between words: blanks, line breaks and decoration; before and after a comma or a full stop there may be none of it.
 _GAP = rf"(?:\n{_LINE_START}|[^\S\n]|{_MARK})"
@@ -102,7 +102,7 @@ def _compile_sentence(tokens: list[tuple[str, int, int]], *, is_whole: bool) -> 
         is_word = token[0].isalnum() or token[0] == "_"
         if parts:
             # Two words stay two words; without a blank between them, only decoration may come between.
-            parts.append(f"{_GAP}++" if is_word and was_word and start > last_end else f"{_GAP}*+")
+            parts.append(f"(?>{_GAP}+)" if is_word and was_word and start > last_end else f"(?>{_GAP}*)")
         parts.append(r"(?:\u2026|\.\.\.)" if token in _ELLIPSIS else re.escape(token))
         last_end, was_word = end, is_word
     before = f"(?<!{_LETTER})" if _IS_LETTER(tokens[0][0]) else ""

@@ -285,9 +285,9 @@ def set_models(home: Path, models: dict[str, Any], **more: Any) -> None:
 
 def test_an_alias_is_asked_by_the_id_of_its_model(work: Path, nexus_home: Path) -> None:
     set_models(nexus_home, {"fast": {"id": "acme-large-7", "window": 3000}})
-    nexus = Nexus(work, home=nexus_home)
 
-    context = nexus.session("s", model="fast").ask("Hello?")
+    with Nexus(work, home=nexus_home) as nexus:
+        context = nexus.session("s", model="fast").ask("Hello?")
 
     assert (context.model, context.token_budget.limit) == ("acme-large-7", 3000)
 

@@ -153,7 +153,7 @@ def compare_step_rows(ledger: StoreLedger) -> None:
     """Steps that are read page by page are those that are read branch by branch, and end with the same error."""
     with ledger.store.snapshot() as still:
         assert isinstance(still, SnapshotRows)
-        one_by_one = outcome(still._read_steps_behind("", -1))  # noqa: SLF001 - the simple way to read them
+        one_by_one = outcome(still._read_steps_after("", -1))  # noqa: SLF001 - the simple way to read them
         for at_once in (1, 2, 3, 500):
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(_rows, "_STEPS_PER_FETCH", at_once)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from nexus_core import NexusClosedError
 from nexus_core.errors import LedgerError
 from nexus_core.types.ledger import NewStep
 from nexus_plugins.ledger.sqlite import SqliteLedger, open_sqlite, schema
+from nexus_plugins.ledger.sqlite.database import connect_read_only
 from tests.ledger.backends import tell, texts
 
 
@@ -160,6 +161,35 @@ def test_what_is_no_ledger_is_refused_and_left_as_it_is(path: Path, make: object
     assert (path.read_bytes() if path.is_file() else None) == before
     assert [file.name for file in path.parent.iterdir() if file.name.startswith(".")] == []
     ledger.close()
+
+
+def open_files(path: Path) -> list[Path]:
+    """Return the files of a ledger that this process has open."""
+    targets = [each.resolve() for each in Path("/proc/self/fd").iterdir()]
+    return [target for target in targets if str(target).startswith(str(path.resolve()))]
+
+
+def read_whole_ledger(path: Path) -> None:
+    list(opened(path).steps())
+
+
+def read_without_writing(path: Path) -> None:
+    try:
+        sqlite3.connect("file:/no/such/file?mode=ro", uri=True)
+    except sqlite3.OperationalError as error:
+        connect_read_only(path, error)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="there is no list of open files")
+@pytest.mark.parametrize("read", [read_whole_ledger, read_without_writing])
+def test_refused_file_is_closed(path: Path, read: Callable[[Path], None]) -> None:
+    later(path)
+
+    with pytest.raises(LedgerError, match="newer Nexus") as refusal:
+        read(path)
+
+    assert open_files(path) == []
+    assert refusal.tb is not None  # it refers to everything that was not closed
 
 
 @pytest.mark.parametrize("url", ["sqlite:", "sqlite://", "sqlite:///", "sqlite://x.db", "sqlite:////tmp/"])

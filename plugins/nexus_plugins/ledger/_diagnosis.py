@@ -20,7 +20,10 @@ _PATCHED_RELEASES = {(3, 44): 6, (3, 50): 7}
 
 
 def diagnose_ledger(request: Request, loaded: LoadedLayers) -> list[Finding]:
-    """Return notes about the ledger's file system and SQLite version, without opening the file."""
+    """Return notes about the ledger's file system and SQLite version.
+
+    The file is not opened.
+    """
     url = loaded.settings.get("ledger.url")
     url = url if isinstance(url, str) else f"sqlite:///{request.home / _DEFAULT_FILE}"
     if not url.startswith("sqlite:"):
@@ -44,7 +47,10 @@ def diagnose_ledger(request: Request, loaded: LoadedLayers) -> list[Finding]:
 
 
 def is_safe_version(version: tuple[int, int, int]) -> bool:
-    """Return True if a version of SQLite has the fix for restarts of the write-ahead log that can damage a file."""
+    """Return True if a version of SQLite is safe for concurrent writers.
+
+    In others, a restart of the write-ahead log can damage the file.
+    """
     return version >= _MIN_SAFE_VERSION or version[2] >= _PATCHED_RELEASES.get(version[:2], version[2] + 1)
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _STEPS_PER_FETCH = 500
-"""So many steps are fetched in one go where all are wanted."""
+"""Maximum steps of one query when all are read."""
 _BRANCH_COLUMN, _POSITION_COLUMN = (StepRow._fields.index(name) for name in ("branch", "position"))
 
 
@@ -77,7 +77,7 @@ class SqlRows(ABC):
         self.run_many(sql.ADD_HISTORY, rows)
 
     def place(self, name: str) -> ParentRef | None:
-        """Return the position and totals of a step, as a parent for the next one, or None."""
+        """Return the fields of a step that the next one depends on, or None."""
         found = self.fetch(sql.PLACE, name)
         return ParentRef(*found[0]) if found else None
 
@@ -104,11 +104,11 @@ class SqlRows(ABC):
         return StepRow(*found[0]) if found else None
 
     def tail(self, tip: str, *, floor: int, limit: int) -> list[tuple[Any, ...]]:
-        """Return at most `limit` steps of a branch from `tip` down to the position `floor`, newest first."""
+        """Return steps of a branch from `tip` down to a position, newest first."""
         return self.fetch(sql.TAIL, tip, tip, floor, limit)
 
     def search(self, branch: str, *, floor: int, below: int, text: str, limit: int) -> list[tuple[Any, ...]]:
-        """Return the steps of a branch between two positions whose stored messages contain a text, newest first."""
+        """Return steps of a branch whose stored messages contain a text, newest first."""
         return self.fetch(sql.SEARCH, branch, floor, below, text, limit)
 
     def add_blob(self, digest: str, content: bytes) -> None:
@@ -126,23 +126,23 @@ class SqlRows(ABC):
         return [SessionRow(*row) for row in self.fetch(sql.SESSIONS)]
 
     def newest_session_rows(self, *, status: str, text: str, limit: int) -> list[SessionRow]:
-        """Return the sessions changed last, of a status and with a text in their data; "" for any."""
+        """Return the sessions changed last, of a status and with a text, "" for any."""
         return [SessionRow(*row) for row in self.fetch(sql.NEWEST_SESSIONS, status, status, text, limit)]
 
     def session_tips(self) -> list[tuple[str, str | None, str | None, int | None]]:
-        """Return the label of each session, its tip, and the branch and position of that; changed last first."""
+        """Return label, tip, and the tip's branch and position, of each session."""
         return self.fetch(sql.SESSION_TIPS)
 
     def branches_with(self, text: str) -> list[tuple[str, int]]:
-        """Return the branches with a text in their stored messages, each with the first position that has it."""
+        """Return the branches with a text in their messages, and its first position."""
         return self.fetch(sql.BRANCHES_WITH, text)
 
     def forked_branches(self) -> list[BranchRow]:
-        """Return the branches that left another."""
+        """Return the branches that were forked from another."""
         return [BranchRow(*row) for row in self.fetch(sql.FORKED_BRANCHES)]
 
     def count_sessions(self, status: str) -> int:
-        """Return the number of sessions of a status; "" for any."""
+        """Return the number of sessions of a status, "" for any."""
         return int(self.fetch(sql.COUNT_SESSIONS, status, status)[0][0])
 
     def count_steps(self) -> int:
@@ -150,7 +150,7 @@ class SqlRows(ABC):
         return int(self.fetch(sql.COUNT_STEPS)[0][0])
 
     def tip_branches(self) -> list[tuple[str, str, str | None, str | None]]:
-        """Return for each session's newest step its branch, the step that branch left, and the branch of that."""
+        """Return tip, branch, origin and the origin's branch of each session with a tip."""
         return self.fetch(sql.TIP_BRANCHES)
 
     def alias_rows(self) -> list[AliasRow]:
@@ -167,23 +167,23 @@ class SqlRows(ABC):
         return [BranchRow(*row) for row in self.fetch(sql.BRANCHES)]
 
     def step_rows(self) -> Iterator[StepRow]:
-        """Every step, branch by branch, in order of position."""
+        """Yield all steps, branch by branch, in order of position."""
         last = ("", -1)
         while True:
             try:
                 rows = self.fetch(sql.NEXT_STEPS, *last, _STEPS_PER_FETCH)
-            except LedgerError:  # of a damaged file, what comes before the damage is read by itself
+            except LedgerError:  # the rows before the damage can be read branch by branch
                 rows = None
             if rows is None or not _is_ordered(last, rows):
-                yield from self._read_steps_behind(*last)
+                yield from self._read_steps_after(*last)
                 return
             yield from map(StepRow._make, rows)
             if len(rows) < _STEPS_PER_FETCH:
                 return
             last = rows[-1][_BRANCH_COLUMN], rows[-1][_POSITION_COLUMN]
 
-    def _read_steps_behind(self, branch: str, position: int) -> Iterator[StepRow]:
-        """Yield the steps behind one, with a query for each branch."""
+    def _read_steps_after(self, branch: str, position: int) -> Iterator[StepRow]:
+        """Yield the steps after a position, with a query for each branch."""
         following: str | None = branch or self._next_branch("")
         while following is not None:
             while rows := self.fetch(sql.STEPS_AFTER, following, position, _STEPS_PER_FETCH):
@@ -208,7 +208,10 @@ class SqlRows(ABC):
         self.run_many(sql.ADD_ERASED, erased)
 
     def erase_steps(self, names: Sequence[str]) -> None:
-        """Empty messages and data of steps; a trigger rejects steps that no deletion records."""
+        """Empty messages and data of steps.
+
+        A trigger rejects steps that no deletion records.
+        """
         self.run_many(sql.ERASE_STEP, [(name,) for name in names])
 
     def drop_blobs(self, digests: Sequence[str]) -> None:
@@ -216,7 +219,7 @@ class SqlRows(ABC):
         self.run_many(sql.DROP_BLOB, [(digest,) for digest in digests])
 
     def drop_session(self, name: str) -> None:
-        """Delete a session by its id, with its name, its aliases and its records of head changes."""
+        """Delete a session by its id, with its label, aliases and head changes."""
         for statement in sql.DROP_SESSION:
             self.run(statement, name)
 
@@ -268,7 +271,7 @@ class SnapshotRows(SqlRows):
         raise NotImplementedError
 
     def copies(self) -> list[str]:
-        """Raise NotImplementedError: only a deletion asks for copies, and a snapshot is read-only."""
+        """Raise NotImplementedError: a snapshot is read-only."""
         raise NotImplementedError
 
     def purge(self) -> bool:
@@ -276,7 +279,7 @@ class SnapshotRows(SqlRows):
         raise NotImplementedError
 
     def name_findings(self, session: str | None = None) -> Iterator[Finding]:
-        """Yield a finding for each session or alias that was removed or added without Nexus.
+        """Yield a finding for each session or alias removed or added without Nexus.
 
         Args:
             session: The id of a session, to report only that one; None for all.
@@ -305,7 +308,10 @@ class SnapshotRows(SqlRows):
 
 
 def _is_ordered(last: tuple[str, int], rows: Sequence[tuple[Any, ...]]) -> bool:
-    """True if steps come in the order of branch and position. Those of a damaged index may not."""
+    """True if steps come in the order of branch and position.
+
+    Those of a damaged index may not.
+    """
     for row in rows:
         key = row[_BRANCH_COLUMN], row[_POSITION_COLUMN]
         if type(key[0]) is not str or type(key[1]) is not int or key <= last:
@@ -314,8 +320,11 @@ def _is_ordered(last: tuple[str, int], rows: Sequence[tuple[Any, ...]]) -> bool:
     return True
 
 
-def _require_progress(before: Any, after: Any) -> Any:  # noqa: ANN401 - what rows are ordered by, or what damage made of it
-    """Where to go on; in a damaged index, what comes next may not come after, and there would be no end."""
+def _require_progress(before: Any, after: Any) -> Any:  # noqa: ANN401 - sort keys, of any type in a damaged file
+    """Return `after`, or raise if it does not sort after `before`.
+
+    A damaged index would be read endlessly.
+    """
     if type(before) is not type(after) or after <= before:
         raise LedgerError(f"it is damaged: {after!r} comes after {before!r}")
     return after
@@ -346,16 +355,16 @@ class ConnectedRows(SqlRows, Generic[C]):
 
     @abstractmethod
     def snapshot(self) -> AbstractContextManager[SnapshotRows]:
-        """Return a context manager with a snapshot of the rows, over a connection of its own."""
+        """Return a context manager with a snapshot, over its own connection."""
 
     def close(self) -> None:
-        """Close the database; a second call does nothing."""
+        """Close the database. A second call does nothing."""
         with self.lock:
             self._is_closed = True
             self._drop()
 
     def leave(self) -> None:
-        """Drop the connection inherited from the parent process without closing it, because the parent uses it."""
+        """Drop the inherited connection without closing it: the parent process uses it."""
         self._connection = None
 
     def damage(self, _session: str | None = None) -> list[Finding]:

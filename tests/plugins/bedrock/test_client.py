@@ -96,7 +96,8 @@ def test_another_program_goes_on_with_what_bedrock_said(
     nexus = make_nexus()
     answered(nexus.session("main", model=CLAUDE, tools=TOOLS), loopback, bedrock)
 
-    body = accepted(Nexus(nexus.cwd, home=nexus.home).session("main").ask("And now?").to("bedrock"))
+    with Nexus(nexus.cwd, home=nexus.home) as other:
+        body = accepted(other.session("main").ask("And now?").to("bedrock"))
 
     assert body["messages"][1]["content"][1] == {"reasoningContent": {"redactedContent": b"\x00\x01"}}
     assert [message["role"] for message in body["messages"]] == ["user", "assistant"] * 2 + ["user"]

@@ -34,7 +34,9 @@ def open_postgres(url: str) -> StoreLedger:
 
 
 def _require_escaped_password(url: str) -> None:
-    """Reject a URL that PostgreSQL would split wrongly, sending part of the password to DNS as a host name.
+    """Reject a URL that PostgreSQL would split wrongly.
+
+    It would send a part of the password to DNS as a host name.
 
     Raises:
         LedgerError: A character of the URL must be escaped.

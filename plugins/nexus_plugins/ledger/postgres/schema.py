@@ -127,7 +127,7 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {1: (*_CREATE_RECORD_TABLES, _FILL_NAME
 
 
 def prepare_tables(connection: psycopg.Connection[Any], where: str) -> None:
-    """Create or migrate the tables, under a lock, so that one of several concurrent programs does it.
+    """Create or migrate the tables, under a lock against concurrent programs.
 
     Raises:
         LedgerError: A newer Nexus wrote the tables.
@@ -176,7 +176,10 @@ def _find_statements(version: int) -> list[str]:
 
 
 def _copy_tables(connection: psycopg.Connection[Any], version: int) -> None:
-    """Copy the tables into a schema named after their version; an existing copy is kept."""
+    """Copy the tables into a schema named after their version.
+
+    An existing copy is kept.
+    """
     copy = "nexus_v" + str(version)
     if connection.execute("select 1 from pg_catalog.pg_namespace where nspname = %s", (copy,)).fetchall():
         return

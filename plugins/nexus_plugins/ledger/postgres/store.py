@@ -52,14 +52,14 @@ _MAX_WAITING_CHARACTERS = 1 << 20
 
 
 class SessionTip(NamedTuple):
-    """The newest step of a session, and True if its branch already has a step after it."""
+    """The newest step of a session, and whether its branch has a step after it."""
 
     place: ParentRef
     is_followed: bool
 
 
 class PostgresTransaction:
-    """A transaction whose writes are buffered and sent with the next query or the commit.
+    """A transaction that buffers writes until the next query or the commit.
 
     So appending a step needs two round trips: one takes the lock and reads the session's tip, the other adds the step,
     moves the session and commits.
@@ -105,14 +105,14 @@ class PostgresTransaction:
             self._send()
 
     def commit(self) -> None:
-        """Commit; the changes are on the server's disk when this returns."""
+        """Commit. The changes are on the server's disk when this returns."""
         if not self._has_begun and len(self._waiting) > len((_BEGIN, _LOCK_SESSION)):
             self._send()  # checks the schema version before the commit: a newer Nexus may have migrated it
         if self._has_begun:
             self.fetch(_COMMIT)
 
     def roll_back(self) -> None:
-        """Roll back; a server without the connection does so by itself."""
+        """Roll back. A server without the connection does so by itself."""
         self._waiting = [_ROLLBACK]
         if self._has_begun:
             with suppress(psycopg.Error):
@@ -157,7 +157,7 @@ class PostgresSnapshot(SnapshotRows):
         return found
 
     def damage(self, session: str | None = None) -> Iterator[Finding]:
-        """Yield findings about lost names; the server checks its own files."""
+        """Yield findings about lost names. The server checks its own files."""
         yield from self.name_findings(session)
 
     def close(self) -> None:
@@ -206,7 +206,7 @@ class PostgresStore(ConnectedRows[PipelineConnection]):
         self._transaction: PostgresTransaction | None = None
 
     def read(self, work: Callable[[], T]) -> T:
-        """Call a function that reads rows; it creates no tables."""
+        """Call a function that reads rows. It creates no tables."""
 
         def attempt() -> T:
             pipeline = self._open()
@@ -225,7 +225,7 @@ class PostgresStore(ConnectedRows[PipelineConnection]):
             return self._retry(attempt)
 
     def write(self, work: Callable[[], T], *, session: str = "") -> T:
-        """Call a function in one transaction, whose changes are on the server's disk when this returns."""
+        """Call a function in one transaction, which is on disk when this returns."""
 
         def attempt() -> T:
             pipeline = self._open()
@@ -277,12 +277,18 @@ class PostgresStore(ConnectedRows[PipelineConnection]):
         return super().session(label) if self._transaction is None else self._transaction.session(label)
 
     def place(self, name: str) -> ParentRef | None:
-        """Return the position and totals of a step; those of a session's tip were read with the session."""
+        """Return the position and totals of a step.
+
+        Those of a session's tip were read with the session.
+        """
         tip = self._transaction and self._transaction.tip
         return tip.place if tip and tip.place.id == name else super().place(name)
 
     def is_taken(self, branch: str, position: int) -> bool:
-        """Return True if a branch has a step at a position; after a session's tip, that was read with the session."""
+        """Return True if a branch has a step at a position.
+
+        After a session's tip, that was read with the session.
+        """
         tip = self._transaction and self._transaction.tip
         if tip and (tip.place.branch, tip.place.position + 1) == (branch, position):
             return tip.is_followed
@@ -297,7 +303,10 @@ class PostgresStore(ConnectedRows[PipelineConnection]):
         return self.read(lambda: [f"the schema {name} on the server" for (name,) in self.fetch(_FIND_COPIES)])
 
     def purge(self) -> bool:
-        """Mark deletions as done; only the server can overwrite what its files still contain."""
+        """Mark deletions as done.
+
+        Only the server can overwrite what its files still contain.
+        """
         self.write(lambda: self.run(sql.NOTE_PURGED))
         return True
 
@@ -333,7 +342,10 @@ class PostgresStore(ConnectedRows[PipelineConnection]):
         return PipelineConnection(connect_to_server(self.url))
 
     def _has_tables(self, pipeline: PipelineConnection, *, make: bool = False) -> bool:
-        """Return True if the tables exist. Older ones are migrated; with `make`, missing ones are created."""
+        """Return True if the tables exist.
+
+        Older ones are migrated. With `make`, missing ones are created.
+        """
         if not self._is_made and (make or read_schema_version(pipeline.connection) > 0):
             try:
                 prepare_tables(pipeline.connection, self.where)

@@ -24,7 +24,10 @@ class SqliteLedger(StoreLedger):
 
 
 def open_sqlite(url: str) -> SqliteLedger:
-    """Return the ledger of `sqlite:///path`. An absolute path has four slashes, and `~` is the home directory."""
+    """Return the ledger of `sqlite:///path`.
+
+    An absolute path has four slashes, and `~` is the home directory.
+    """
     return SqliteLedger(SqliteStore(url, parse_path(url)))
 
 

@@ -79,7 +79,7 @@ def _describe_free_space(path: Path) -> str:
 
 
 def _describe_write_protection(path: Path) -> str:
-    """Return the reason why a file cannot be written, as part of a sentence; "" if unknown."""
+    """Describe why a file cannot be written, to append to a sentence, or return ""."""
     try:
         if os.statvfs(path.parent).f_flag & os.ST_RDONLY:
             return ", its file system is read only"
@@ -118,7 +118,10 @@ def connect_to_file(path: Path, *, mode: str = "rw") -> sqlite3.Connection:
 
 
 def connect_immutable(path: Path) -> sqlite3.Connection:
-    """Open a connection that takes no lock, ignores the log and changes nothing, even if other programs write."""
+    """Open a connection that takes no lock, ignores the log and changes nothing.
+
+    It does so even if other programs write.
+    """
     return connect_to_file(path, mode=_IMMUTABLE_MODE)
 
 
@@ -154,7 +157,7 @@ class ForkGate:
 
     @property
     def _depth(self) -> int:
-        """How many times this thread has entered."""
+        """The number of times that this thread has entered."""
         depth: int = getattr(self._thread, "depth", 0)
         return depth
 
@@ -177,20 +180,23 @@ class ForkGate:
                 self._changed.notify_all()
 
     def shut(self) -> None:
-        """Wait until no other thread is inside and let none in; called before a fork."""
+        """Before a fork, wait until no other thread is inside and let none in."""
         with self._changed:
             self._changed.wait_for(lambda: not self._is_forking)
             self._is_forking = True
             self._changed.wait_for(lambda: self._inside == (self._depth > 0))
 
     def open(self) -> None:
-        """Let the other threads continue; called after a fork, in the parent."""
+        """After a fork, let the other threads of the parent continue."""
         with self._changed:
             self._is_forking = False
             self._changed.notify_all()
 
     def reset_in_child(self) -> None:
-        """Reset the state and close inherited connections; called after a fork, in the child, which has one thread."""
+        """After a fork, reset the state and close inherited connections of the child.
+
+        The child has one thread.
+        """
         self._reset()
         for holder in list(self._holders):
             holder.leave()

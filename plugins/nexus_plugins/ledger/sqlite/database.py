@@ -47,7 +47,7 @@ _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
 def find_network_kind(path: Path) -> str:
-    """Return the type of the network file system that contains a path, such as `nfs4`; "" for a local file."""
+    """Return the type of a path's network file system, such as `nfs4`, or ""."""
     try:
         mounts = list(_read_mounts())
         if _NETWORK_KINDS.isdisjoint(mount.kind for mount in mounts):
@@ -102,7 +102,9 @@ overwritten from the start, so its length does not show how much is in it."""
 
 
 def disable_log(path: Path) -> bool:
-    """Switch a file from the write-ahead log to a rollback journal; return True if it had a log.
+    """Switch a file from the write-ahead log to a rollback journal.
+
+    Return True if it had a log.
 
     Raises:
         sqlite3.OperationalError: The file cannot be written, or another program has it open.
@@ -142,7 +144,10 @@ def purge_erased_content(connection: sqlite3.Connection) -> bool:
 
 
 def _empty_log(connection: sqlite3.Connection) -> bool:
-    """Copy the log into the file and truncate it; return False if a reader prevents that."""
+    """Copy the log into the file and truncate it.
+
+    Return False if a reader prevents that.
+    """
     ((is_busy, _, _),) = connection.execute("pragma wal_checkpoint(truncate)").fetchall()
     return not is_busy
 
@@ -163,7 +168,9 @@ class WriteAheadLog:
         self._writes = 0
 
     def shorten(self, connection: sqlite3.Connection) -> None:
-        """Copy a long log into the file. Errors are ignored, because the next writer tries again.
+        """Copy a long log into the file.
+
+        Errors are ignored, because the next writer tries again.
 
         Args:
             connection: The connection that has just written.
@@ -228,19 +235,25 @@ def connect_read_only(path: Path, error: sqlite3.OperationalError) -> sqlite3.Co
         connection = connect_to_file(path, mode="ro") if has_log else connect_immutable(path)
     except sqlite3.OperationalError:
         raise error from None
-    prepare_read_only(path, connection)
+    try:
+        prepare_read_only(path, connection)
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
 def prepare_read_only(path: Path, connection: sqlite3.Connection) -> None:
-    """Let a read-only connection use a file of an older schema, without changing the file."""
+    """Let a read-only connection use a file of an older schema, unchanged."""
     for number in range(read_schema_version(path, connection), schema.SCHEMA_VERSION):
         for statement in schema.READER_STATEMENTS.get(number, ()):
             connection.execute(statement)
 
 
 def ensure_file(path: Path) -> None:
-    """Create the ledger's file if it is missing, else check it; on a network file system, disable its log.
+    """Create the ledger's file if it is missing, else check it.
+
+    On a network file system, disable its log.
 
     Raises:
         LedgerError: The path is something else, or cannot be created.
@@ -285,7 +298,10 @@ def _create_file(path: Path, *, with_log: bool) -> None:
 
 
 def create_atomically(path: Path, fill: Callable[[Path], None]) -> None:
-    """Create a file atomically, after it is filled and synced to disk; an existing file is kept."""
+    """Create a file atomically, after it is filled and synced to disk.
+
+    An existing file is kept.
+    """
     descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)  # only the owner can read it
     os.close(descriptor)
     try:
@@ -351,7 +367,7 @@ def _sync_to_disk(path: Path) -> None:
 
 
 def migrate_file(path: Path, connection: sqlite3.Connection) -> None:
-    """Migrate a file to the current schema, under a lock, so that one of several concurrent programs does it."""
+    """Migrate a file to the current schema, under a lock against other programs."""
     if read_schema_version(path, connection) == schema.SCHEMA_VERSION:
         return
     connection.execute("begin immediate")
@@ -371,7 +387,7 @@ def migrate_file(path: Path, connection: sqlite3.Connection) -> None:
 
 
 def _copy_file(path: Path, copy: Path) -> None:
-    """Back up a file under another name; an existing copy is kept."""
+    """Back up a file under another name. An existing copy is kept."""
 
     def fill(target: Path) -> None:
         with closing(connect_to_file(path, mode="ro")) as source, closing(sqlite3.connect(target)) as sink:

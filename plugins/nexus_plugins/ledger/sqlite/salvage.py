@@ -63,7 +63,7 @@ def read_pages(path: Path) -> SqlitePages:
 
 
 def read_record(pages: SqlitePages, page: bytes, start: int, *, table: bool) -> list[ColumnValue] | None:
-    """Return the values of the record at an offset of a page; None if there is no valid record.
+    """Return the values of the record at an offset of a page, or None.
 
     Args:
         pages: All pages, for records that overflow to others.
@@ -132,7 +132,7 @@ def _measure_value(kind: int) -> int:
 
 
 def _read_varint(page: bytes, at: int) -> tuple[int, int]:
-    """Decode a variable-length integer; return it and the offset after it."""
+    """Decode a variable-length integer. Return it and the offset after it."""
     value = 0
     for index in range(8):
         byte = page[at + index]
@@ -184,7 +184,7 @@ def salvage_rows(path: Path) -> Salvaged:
 
 
 def _fetch_rows(path: Path, statement: str) -> list[Any]:
-    """Return rows read by SQLite; none if it cannot read them, or if the file's schema does not have the table."""
+    """Return rows read by SQLite, none if it cannot or the table does not exist."""
     try:
         with closing(connect_to_file(path, mode="ro")) as connection:
             return connection.execute(statement).fetchall()

@@ -56,7 +56,7 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
         FORK_GATE.watch(self)
 
     def read(self, work: Callable[[], T]) -> T:
-        """Call a function that reads rows; it creates no file."""
+        """Call a function that reads rows. It creates no file."""
         with FORK_GATE, self.lock:
             try:
                 if self._connection is None and not self._is_closed and is_missing(self.path):
@@ -70,7 +70,7 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
                 raise build_sqlite_error(error, self.path) from error
 
     def write(self, work: Callable[[], T], *, session: str = "") -> T:  # noqa: ARG002 - SQLite has one writer at a time
-        """Call a function in one transaction, whose changes are on disk when this returns."""
+        """Call a function in one transaction, which is on disk when this returns."""
         with FORK_GATE, self.lock:
             try:
                 connection = self._open()
@@ -89,7 +89,7 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
 
     @contextmanager
     def snapshot(self) -> Iterator[SqliteSnapshot]:
-        """Yield a snapshot of the rows, over a connection of its own that also reads invalid UTF-8."""
+        """Yield a snapshot over its own connection, which also reads invalid UTF-8."""
         snapshot = SqliteSnapshot(self.url, self.path)
         try:
             yield snapshot
@@ -109,13 +109,19 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
         self._open().executemany(statement, rows)
 
     def salvage(self) -> Salvaged:
-        """Return everything in the file that looks like a row of a ledger, even if SQLite cannot open the file."""
+        """Return everything in the file that looks like a row of a ledger.
+
+        SQLite need not be able to open it.
+        """
         with FORK_GATE, self.lock:
             self._drop()  # salvage opens and closes the file without SQLite, which drops all locks on it
             return salvage_rows(self.path)
 
     def _read_once(self, connection: sqlite3.Connection, work: Callable[[], T]) -> T:
-        """Call a function with a temporary connection: the next call may find a writable file."""
+        """Call a function with a temporary connection.
+
+        The next call may find a writable file.
+        """
         self._connection, self._process = connection, os.getpid()
         try:
             return work()
@@ -145,12 +151,15 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
         return [str(path) for path in beside if not is_missing(path)]
 
     def drop_session(self, name: str) -> None:
-        """Delete a session; freed space is overwritten, see `purge`."""
+        """Delete a session. Freed space is overwritten, see `purge`."""
         self._open().execute("pragma secure_delete = on")
         super().drop_session(name)
 
     def purge(self) -> bool:
-        """Overwrite erased content in the file and its log; return False while another program reads an older state."""
+        """Overwrite erased content in the file and its log.
+
+        Return False while another program reads an older state.
+        """
         with FORK_GATE, self.lock:
             try:
                 return purge_erased_content(self._open())
@@ -158,7 +167,7 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
                 raise build_sqlite_error(error, self.path) from error
 
     def close(self) -> None:
-        """Close the file; a second call does nothing."""
+        """Close the file. A second call does nothing."""
         with FORK_GATE:
             super().close()
 
@@ -190,7 +199,11 @@ class SqliteSnapshot(SnapshotRows):
                 self._version = read_schema_version(path, self._connection)
                 prepare_read_only(path, self._connection)
             except SQLITE_ERRORS as error:
+                self.close()
                 raise build_sqlite_error(error, path) from error
+            except BaseException:
+                self.close()
+                raise
 
     def fetch(self, statement: str, *bound: object) -> list[Any]:
         """Run a query and return its rows as tuples."""
@@ -220,7 +233,10 @@ class SqliteSnapshot(SnapshotRows):
         yield from self.name_findings(session)
 
     def _schema_findings(self) -> Iterator[Finding]:
-        """Yield findings about missing or changed tables, indexes and triggers, which protect steps from changes."""
+        """Yield findings about missing or changed tables, indexes and triggers.
+
+        Triggers protect steps from changes.
+        """
         if self._version < schema.SCHEMA_VERSION:
             return
         with closing(connect_to_empty_ledger()) as fresh:
