@@ -26,14 +26,14 @@ from benchmarks.measuring.sessions import CODE, RESULTS, claude, parse_all, writ
 from benchmarks.measuring.timing import medians  # noqa: E402 - as above
 from nexus_core.cli.commands.session.import_files import count_repairs, pause_garbage_collection  # noqa: E402 - as above
 from nexus_core.dialects.registry import BUILT_IN_DIALECTS  # noqa: E402 - as above
-from nexus_core.session.importing.tallies import tally_until  # noqa: E402 - as above
-from nexus_core.session.importing.transcripts import (  # noqa: E402 - as above
+from nexus_core.transcripts.read import read_transcript  # noqa: E402 - as above
+from nexus_core.transfer.importer import (  # noqa: E402 - as above
     Given,
     digest_of,
     find_imported,
     import_transcript,
 )
-from nexus_core.transcripts.read import read_transcript  # noqa: E402 - as above
+from nexus_core.transfer.transcript_steps import tally_until  # noqa: E402 - as above
 from nexus_plugins.ledger.sqlite import open_sqlite  # noqa: E402 - as above
 
 if TYPE_CHECKING:

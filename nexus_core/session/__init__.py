@@ -11,5 +11,4 @@ opening.py       what a Nexus gives its callers; options.py: what they say about
 place.py         what all sessions of a Nexus have in common; announcing.py: plugins that watch are told
 replaying.py     what was sent before a reply; caching.py: what became of the provider's cache
 explaining.py    where a sentence comes from, and why a step is not sent
-importing/       transcripts of other programs as sessions; exporting/: sessions as files
 """

@@ -13,7 +13,7 @@ import pytest
 
 from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.ledger.store import StepRow, compute_chain_digest, compute_step_digest
-from nexus_core.session.importing.sources import keep_source
+from nexus_core.transfer.importer import keep_source
 from nexus_core.types.ledger import NewStep, Step
 from nexus_core.types.messages import Image, Message
 from nexus_plugins.ledger.sqlite import SqliteLedger, open_sqlite

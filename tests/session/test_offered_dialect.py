@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from nexus_core import AgentResult, Message, MessageError, Nexus, TurnError, UnknownNameError
-from nexus_core.session.exporting.messages import write_messages
 from nexus_core.session.session import Session
+from nexus_core.transfer.exporter import write_messages
 from tests.dialects.telegraph import NAME, TelegraphPlugin
 from tests.session.conftest import OpenNexus
 from tests.session.support import says

@@ -10,10 +10,8 @@ import pytest
 
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.ledger.ledger import StoreLedger
-from nexus_core.session.exporting.lines import export_lines
-from nexus_core.session.exporting.reading import read_export
-from nexus_core.session.exporting.restoring import restore
 from nexus_core.testing import write_files
+from nexus_core.transfer.exporter import export_lines, read_export, restore
 from nexus_core.types.messages import Message
 from tests.session.compacted import Fake, Words, exchange, long_session
 from tests.session.conftest import EVERYWHERE, Clock, OpenNexus, OpenSession

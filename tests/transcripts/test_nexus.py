@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 from nexus_core.ledger.in_memory import MemoryLedger
-from nexus_core.session.exporting.lines import export_lines
 from nexus_core.transcripts.base import Transcript
 from nexus_core.transcripts.read import read_transcript
-from tests.session.importing.support import bring_sample, read_next
+from nexus_core.transfer.exporter import export_lines
 from tests.transcripts.support import every_line, said, sample
+from tests.transfer.support import bring_sample, read_next
 
 
 def exported(name: str) -> tuple[MemoryLedger, str, str]:

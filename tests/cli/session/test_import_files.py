@@ -21,13 +21,15 @@ from nexus_core import Nexus
 from nexus_core.errors import TranscriptError
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.ledger.ledger import StoreLedger
-from nexus_core.session.importing.finding import transcripts_directory
-from nexus_core.session.importing.tallies import tally_until
 from nexus_core.text.console import ProgressBar
 from nexus_core.transcripts.read import read_transcript
+from nexus_core.transfer.transcript_files import transcripts_directory
+from nexus_core.transfer.transcript_steps import tally_until
 from tests.cli.session.conftest import TypeIn
 from tests.conftest import ROOT, Cli
-from tests.session.importing.support import (
+from tests.transcripts.support import SAMPLES
+from tests.transcripts.test_corpus import FILES
+from tests.transfer.support import (
     assistant,
     bring,
     calls,
@@ -40,8 +42,6 @@ from tests.session.importing.support import (
     user,
     written,
 )
-from tests.transcripts.support import SAMPLES
-from tests.transcripts.test_corpus import FILES
 
 CLAUDE = str(SAMPLES / "claude.jsonl")
 

@@ -163,14 +163,13 @@ def _resolve_output_path(cli: CliContext, output: str, *, force: bool) -> Path |
 def _export_session(nexus: Nexus, label: str, form: str, *, everything: bool, ascii_only: bool) -> bytes:
     if form == _ORIGINAL_FORMAT:
         return _read_original_file(nexus, label)
-    from nexus_core.session.exporting.lines import export_lines
+    from nexus_core.transfer.exporter import export_lines
 
     return "".join(export_lines(nexus.ledger, label, forks=everything, ascii_only=ascii_only)).encode()
 
 
 def _read_original_file(nexus: Nexus, label: str) -> bytes:
-    from nexus_core.session.importing.sources import read_source
-    from nexus_core.session.importing.transcripts import about_import
+    from nexus_core.transfer.importer import about_import, read_source
 
     source = about_import(find_session(nexus.ledger, label)).get("source")
     if not isinstance(source, str):
@@ -182,9 +181,9 @@ def _export_messages(nexus: Nexus, label: str, api: str, *, everything: bool, se
     from json import dumps
 
     from nexus_core.dialects.fields import to_json_types
-    from nexus_core.session.exporting.messages import everything_said, write_messages
     from nexus_core.text.safety import visible_json
     from nexus_core.text.secrets import redact_json
+    from nexus_core.transfer.exporter import everything_said, write_messages
 
     tip = find_session(nexus.ledger, label).tip
     said = everything_said(nexus.ledger, tip) if everything else nexus.session(label).messages

@@ -22,14 +22,13 @@ from nexus_core.cli.session_lookup import LedgerOption, open_ledger_nexus
 from nexus_core.errors import FileError, MessageError, SessionExistsError, UsageError
 from nexus_core.history.repair.findings import UNREPAIRED_CODES
 from nexus_core.history.repair.rules import apply_repair_rules
-from nexus_core.session.exporting.reading import is_export, read_export
-from nexus_core.session.exporting.restoring import restore
-from nexus_core.session.importing.finding import find_transcripts, transcripts_directory
-from nexus_core.session.importing.tallies import tally_until
-from nexus_core.session.importing.transcripts import Given, about_import, digest_of, find_imported, import_transcript
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
 from nexus_core.transcripts.read import read_transcript, split_conversations
+from nexus_core.transfer.exporter import is_export, read_export, restore
+from nexus_core.transfer.importer import Given, about_import, digest_of, find_imported, import_transcript
+from nexus_core.transfer.transcript_files import find_transcripts, transcripts_directory
+from nexus_core.transfer.transcript_steps import tally_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,12 +36,12 @@ if TYPE_CHECKING:
     from nexus_core.cli.context import CliContext
     from nexus_core.dialects.registry import DialectRegistry
     from nexus_core.errors import NexusError
-    from nexus_core.session.importing.finding import TranscriptFile
-    from nexus_core.session.importing.tallies import Tally
-    from nexus_core.session.importing.transcripts import Imported
     from nexus_core.text.console import Console, ProgressBar
     from nexus_core.transcripts.base import LineOutcome as ReaderOutcome
     from nexus_core.transcripts.base import Transcript
+    from nexus_core.transfer.importer import Imported
+    from nexus_core.transfer.transcript_files import TranscriptFile
+    from nexus_core.transfer.transcript_steps import Tally
     from nexus_core.types.ledger import Ledger, NewStep, SessionRecord
 
 app = typer.Typer()

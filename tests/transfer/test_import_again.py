@@ -10,10 +10,12 @@ import pytest
 from nexus_core.errors import ConflictError
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.ledger.ledger import StoreLedger
-from nexus_core.session.importing.transcripts import Given, digest_of, find_imported, import_transcript
+from nexus_core.transfer.importer import Given, digest_of, find_imported, import_transcript
 from nexus_core.types.ledger import NewStep, SessionRecord, Step
 from tests.session.conftest import OpenNexus
-from tests.session.importing.support import (
+from tests.session.support import says
+from tests.transcripts.support import SAMPLES, sample
+from tests.transfer.support import (
     assistant,
     bring,
     bring_sample,
@@ -29,8 +31,6 @@ from tests.session.importing.support import (
     user,
     written,
 )
-from tests.session.support import says
-from tests.transcripts.support import SAMPLES, sample
 
 LABEL = "claude-s-1"
 LINES = [
@@ -475,7 +475,7 @@ def test_a_step_of_somebody_else_is_never_taken_for_an_imported_one(ledger: Memo
 def test_more_branches_than_anybody_makes_are_not_all_sessions(
     ledger: MemoryLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nexus_core.session.importing.weights.MOST_BRANCHES", 3)
+    monkeypatch.setattr("nexus_core.transfer.transcript_steps.MOST_BRANCHES", 3)
     lines = [user("u", None), assistant("a", "u")]
     lines += [line for each in range(9) for line in (user(f"x{each}", "a"), user(f"y{each}", f"x{each}"))]
 
@@ -490,7 +490,7 @@ def test_more_branches_than_anybody_makes_are_not_all_sessions(
 def test_branches_inside_of_a_long_turn_do_not_make_a_ledger_of_a_file_a_thousand_times_as_large(
     ledger: MemoryLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nexus_core.session.importing.weights.LEAST_ROOM", 1)
+    monkeypatch.setattr("nexus_core.transfer.transcript_steps.LEAST_ROOM", 1)
     lines = [user("u", None, "many words " * 100), calls("a", "u", "t")]
     lines += [result(f"r{each}", "a", f"nobody {each}") for each in range(50)]
 

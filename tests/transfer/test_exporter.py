@@ -14,20 +14,16 @@ from nexus_core.dialects.registry import BUILT_IN_DIALECTS
 from nexus_core.errors import LedgerError, SessionExistsError
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.ledger.ledger import StoreLedger
-from nexus_core.session.exporting.lines import export_lines
-from nexus_core.session.exporting.messages import everything_said, write_messages
-from nexus_core.session.exporting.reading import is_export, read_export
-from nexus_core.session.exporting.restoring import restore
-from nexus_core.session.importing.sources import read_source
-from nexus_core.session.importing.transcripts import about_import, digest_of, find_imported
+from nexus_core.transfer.exporter import everything_said, export_lines, is_export, read_export, restore, write_messages
+from nexus_core.transfer.importer import about_import, digest_of, find_imported, read_source
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Image, Message, Text, ToolCall, ToolResult
 from nexus_plugins.ledger.sqlite import open_sqlite
 from tests.effort import examples
 from tests.session.conftest import OpenNexus
-from tests.session.importing.support import bring_sample, read_next, sample_names, steps_of
 from tests.session.support import add_turns, calls, says
 from tests.transcripts.support import SAMPLES
+from tests.transfer.support import bring_sample, read_next, sample_names, steps_of
 
 PICTURE = base64.b64encode(bytes(range(256)) * 8).decode()
 

@@ -13,12 +13,12 @@ from nexus_core.dialects.rules import RULES_BY_API
 from nexus_core.history.repair.rules import apply_repair_rules
 from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.ledger.threads import skip_reverted
-from nexus_core.session.importing.transcripts import Given, Imported, import_transcript
 from nexus_core.session.steps.projecting import kept_steps, project, summary_messages
 from nexus_core.session.steps.tail import Tail
 from nexus_core.session.steps.weighing import Weightless
 from nexus_core.transcripts.base import Transcript
 from nexus_core.transcripts.read import read_transcript
+from nexus_core.transfer.importer import Given, Imported, import_transcript
 from nexus_core.types.ledger import Step
 from nexus_core.types.messages import Message
 from tests.transcripts.support import SAMPLES

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from nexus_core.errors import UnknownNameError
-from nexus_core.session.importing.finding import find_transcripts, transcripts_directory
 from nexus_core.testing import write_files
+from nexus_core.transfer.transcript_files import find_transcripts, transcripts_directory
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from nexus_core.ledger.in_memory import MemoryLedger
-from nexus_core.session.importing.times import read_moment
-from tests.session.importing.support import assistant, bring, calls, steps_of, user
+from nexus_core.transfer.transcript_steps import read_moment
+from tests.transfer.support import assistant, bring, calls, steps_of, user
 
 
 @pytest.mark.parametrize(

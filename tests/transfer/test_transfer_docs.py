@@ -11,10 +11,10 @@ import pytest
 
 from nexus_core import Nexus
 from nexus_core.ledger.codec import compute_blob_digest
-from nexus_core.session.exporting.lines import SESSION, STEP
+from nexus_core.transfer.exporter import SESSION, STEP
 from tests.conftest import ROOT, Cli
-from tests.session.importing.support import assistant, user, written
 from tests.transcripts.support import SAMPLES
+from tests.transfer.support import assistant, user, written
 
 HOW_TO = (ROOT / "docs/how-to/import-transcripts.md").read_text(encoding="utf-8")
 TRANSCRIPTS = (ROOT / "docs/reference/transcripts.md").read_text(encoding="utf-8")

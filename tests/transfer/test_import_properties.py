@@ -8,14 +8,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nexus_core.ledger.in_memory import MemoryLedger
-from nexus_core.session.importing.paths import Summed, read_paths
-from nexus_core.session.importing.transcripts import Given, about_import, import_transcript
 from nexus_core.transcripts.base import Transcript
+from nexus_core.transfer.importer import Given, about_import, import_transcript
+from nexus_core.transfer.transcript_steps import Summed, read_paths
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Message
 from tests.effort import examples
-from tests.session.importing.support import context_of, live_steps_of, mended, read_next, steps_of
 from tests.transcripts.test_properties import LINES, attempted, sessions
+from tests.transfer.support import context_of, live_steps_of, mended, read_next, steps_of
 
 UNHURRIED = settings(deadline=None, max_examples=examples(60))
 

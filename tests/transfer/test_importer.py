@@ -9,11 +9,13 @@ import pytest
 from nexus_core.compaction.summary import PREVIOUS as SUMMARY
 from nexus_core.errors import SessionExistsError
 from nexus_core.ledger.in_memory import MemoryLedger
-from nexus_core.session.importing.sources import PIECE, keep_source, read_source
-from nexus_core.session.importing.transcripts import about_import
 from nexus_core.transcripts.read import read_transcript
+from nexus_core.transfer.importer import PIECE, about_import, keep_source, read_source
 from tests.session.conftest import OpenNexus
-from tests.session.importing.support import (
+from tests.session.support import says
+from tests.transcripts.support import SAMPLES
+from tests.transcripts.test_corpus import FILES
+from tests.transfer.support import (
     assistant,
     bring,
     bring_sample,
@@ -30,9 +32,6 @@ from tests.session.importing.support import (
     user,
     written,
 )
-from tests.session.support import says
-from tests.transcripts.support import SAMPLES
-from tests.transcripts.test_corpus import FILES
 
 APIS = ("anthropic", "openai", "responses", "gemini", "neutral")
 

@@ -8,7 +8,8 @@ from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.tokens.estimator import SimpleTokenCounter
 from nexus_core.types.messages import Usage
 from tests.session.conftest import OpenNexus
-from tests.session.importing.support import (
+from tests.session.support import says
+from tests.transfer.support import (
     assistant,
     bring,
     bring_sample,
@@ -22,7 +23,6 @@ from tests.session.importing.support import (
     usage,
     user,
 )
-from tests.session.support import says
 
 
 def test_a_turn_goes_from_what_was_said_to_the_answer_that_calls_no_tool(ledger: MemoryLedger) -> None:

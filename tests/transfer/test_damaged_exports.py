@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 
 from nexus_core.errors import FileError, LedgerError
 from nexus_core.ledger.in_memory import MemoryLedger
-from nexus_core.session.exporting.lines import export_lines
-from nexus_core.session.exporting.reading import read_export
-from nexus_core.session.exporting.restoring import restore
+from nexus_core.transfer.exporter import export_lines, read_export, restore
 from tests.effort import examples
-from tests.session.importing.support import bring_sample
 from tests.session.support import add_turns
+from tests.transfer.support import bring_sample
 
 
 def export(name: str = "claude.jsonl") -> list[str]:
