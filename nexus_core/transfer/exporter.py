@@ -1,12 +1,12 @@
-"""A session as lines of JSON: who it is, what its steps refer to, every step with its digest, and the end.
+"""Export of sessions as lines of JSON or as messages of an API, and import of such exports.
 
     {"nexus_session": 1, "sessions": [{"label": …, "head": …, "tip": …, …}]}
     {"blob": "<digest>", "base64": "…"}
     {"step": "<id>", "parent": …, "kind": …, "closes": …, "messages": […], …, "digest": …, "chain": …}
     {"end": "<digest of all lines before>", "blobs": 1, "steps": 1}
 
-Everything is written as it is in the ledger. What takes secrets out of an export belongs into `_line`, through which
-all of it goes; there is nothing yet that does.
+An export has everything as it is in the ledger, secrets included; all of it is written by `_format_line`. The import
+checks every line, so that nothing missing or changed is accepted, and keeps ids and digests.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64decode, b64encode
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 from nexus_core.assembly.epoch import read_epoch
 from nexus_core.dialects.neutral import message_from_json, message_to_json
@@ -27,8 +27,8 @@ from nexus_core.session.steps.projecting import project
 from nexus_core.session.steps.weighing import Weightless
 from nexus_core.text.safety import visible_json
 from nexus_core.transcripts.nexus import EXPORT_KEY
-from nexus_core.transfer.importer import ABOUT, about_import, source_pieces
-from nexus_core.transfer.transcript_steps import Tally, tally, tally_until
+from nexus_core.transfer.importer import IMPORT_KEY, SessionChange, get_import_data, list_original_blobs
+from nexus_core.transfer.transcript_steps import MAX_TIME_MS, add_up_steps, read_totals
 from nexus_core.types.ledger import NewStep, SessionRecord, SessionStatus
 from nexus_core.types.messages import Conversation
 
@@ -40,73 +40,94 @@ if TYPE_CHECKING:
     from nexus_core.types.ledger import Ledger, Step
     from nexus_core.types.messages import Message
 
-SCHEMA = 1
-"""Raised when a reader of the version before could misread what is written."""
-SESSION = ("label", "head", "tip", "status", "origin", "data")
-EPOCH, VIEW = "epoch", "view"
-"""What steps name by its address: system prompt and tools, and what the model was told since."""
-_ADDRESS = re.compile(r"[0-9a-f]{64}")
-STEP = ("parent", "kind", "closes", "messages", "tokens", "counter", "data", "created", "digest", "chain")
+_SCHEMA = 1
+"""Increased when a reader of the version before could misread an export."""
+_SESSION_FIELDS = ("label", "head", "tip", "status", "origin", "data")
+_STEP_FIELDS = ("parent", "kind", "closes", "messages", "tokens", "counter", "data", "created", "digest", "chain")
+_EPOCH, _VIEW = "epoch", "view"
+"""Data of steps with the digest of a blob: system prompt and tools, and their changes since."""
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_STEP_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 
 
-def export_lines(ledger: Ledger, label: str, *, forks: bool = False, ascii_only: bool = False) -> Iterator[str]:
-    """A session, line by line, each with its line end.
+# ---- export -------------------------------------------------------------------------------------------------------
+
+
+def export_session(ledger: Ledger, label: str, *, with_forks: bool = False, ascii_only: bool = False) -> Iterator[str]:
+    """Yield the lines of a session's export, each with its line end.
 
     Args:
-        ledger: Where it is.
-        label: Which session.
-        forks: Whether the sessions that were forked from it go with it.
-        ascii_only: Whether all other characters are escaped.
+        ledger: The ledger.
+        label: The session.
+        with_forks: True to export the sessions that were forked from it, too.
+        ascii_only: True to escape all other characters.
 
     Raises:
-        LedgerError: Something that belongs to it is missing.
+        LedgerError: There is no such session, or a part of it is missing.
     """
     digest = blake2b(digest_size=32)
     counts = {"blobs": 0, "steps": 0}
-    for body in _bodies(ledger, _related(ledger, label, forks=forks)):
-        line = _line(body, ascii_only=ascii_only)
+    for body in _list_bodies(ledger, _find_records(ledger, label, with_forks=with_forks)):
+        line = _format_line(body, ascii_only=ascii_only)
         digest.update(line.encode())
         counts["blobs"] += "blob" in body
         counts["steps"] += "step" in body
         yield line
-    yield _line({"end": digest.hexdigest(), **counts}, ascii_only=ascii_only)
+    yield _format_line({"end": digest.hexdigest(), **counts}, ascii_only=ascii_only)
 
 
-def _bodies(ledger: Ledger, records: Sequence[SessionRecord]) -> Iterator[dict[str, Any]]:
-    sessions = [{name: getattr(record, name) for name in SESSION} for record in records]
-    yield {EXPORT_KEY: SCHEMA, "sessions": sessions}
-    steps = _steps(ledger, records)
-    for digest in _referred(ledger, records, steps):
-        yield {"blob": digest, "base64": b64encode(_blob(ledger, digest)).decode()}
+def read_all_messages(ledger: Ledger, tip: str | None) -> tuple[Message, ...]:
+    """Return the messages of a thread, compacted ones included."""
+    return () if tip is None else tuple(sent.message for sent in project(ledger.thread(tip), Weightless()))
+
+
+def format_messages(messages: Sequence[Message], api: str, dialects: DialectRegistry) -> list[Any] | dict[str, Any]:
+    """Return messages as an API's own list, repaired where the API would refuse them.
+
+    If they begin with instructions that the API accepts only outside the list, it is a request body with both.
+    """
+    dialect = dialects.get(api)
+    repaired = [message for _, message in apply_repair_rules(messages, dialect.rules).messages]
+    if dialect.rules.system == "field" and repaired and repaired[0].role == "system":
+        return dialect.write_request(Conversation(messages=tuple(repaired), extra={"_body": True}))  # as REST has it
+    return dialect.write(repaired)
+
+
+def _list_bodies(ledger: Ledger, records: Sequence[SessionRecord]) -> Iterator[dict[str, Any]]:
+    sessions = [{name: getattr(record, name) for name in _SESSION_FIELDS} for record in records]
+    yield {EXPORT_KEY: _SCHEMA, "sessions": sessions}
+    steps = _read_steps(ledger, records)
+    for digest in _find_blobs(ledger, records, steps):
+        yield {"blob": digest, "base64": b64encode(_read_blob(ledger, digest)).decode()}
     for step in steps:
-        facts = {name: getattr(step, name) for name in STEP}
-        yield {"step": step.id, **facts, "messages": [message_to_json(message) for message in step.messages]}
+        fields = {name: getattr(step, name) for name in _STEP_FIELDS}
+        yield {"step": step.id, **fields, "messages": [message_to_json(message) for message in step.messages]}
 
 
-def _related(ledger: Ledger, label: str, *, forks: bool) -> list[SessionRecord]:
-    """The session, and those that were forked from it and from each other."""
+def _find_records(ledger: Ledger, label: str, *, with_forks: bool) -> list[SessionRecord]:
+    """Return a session, and the forks of it and of each other."""
     record = ledger.session(label)
     if record is None:
         raise LedgerError(f"there is no session {label!r}")
-    if not forks:
+    if not with_forks:
         return [record]
     others = sorted(ledger.sessions(status=None), key=lambda each: each.label)
     found = {record.label: record}
     while True:
-        more = [each for each in others if each.label not in found and _origin(ledger, each) in found]
+        more = [each for each in others if each.label not in found and _get_origin(ledger, each) in found]
         if not more:
             return list(found.values())
         found.update((each.label, each) for each in more)
 
 
-def _origin(ledger: Ledger, record: SessionRecord) -> str:
-    """The session it was forked from, by the name that has now."""
+def _get_origin(ledger: Ledger, record: SessionRecord) -> str:
+    """Return the current name of the session that another was forked from; "" for none."""
     origin = ledger.session(record.origin) if record.origin else None
     return origin.label if origin else ""
 
 
-def _steps(ledger: Ledger, records: Iterable[SessionRecord]) -> list[Step]:
-    """Every step once, each behind the one before it."""
+def _read_steps(ledger: Ledger, records: Iterable[SessionRecord]) -> list[Step]:
+    """Return every step once, each after its parent."""
     found: dict[str, Step] = {}
     for record in records:
         if record.tip is not None:
@@ -114,27 +135,25 @@ def _steps(ledger: Ledger, records: Iterable[SessionRecord]) -> list[Step]:
     return list(found.values())
 
 
-def _referred(ledger: Ledger, records: Iterable[SessionRecord], steps: Iterable[Step]) -> list[str]:
-    """The blobs that sessions and steps name; those of messages stand in the messages."""
+def _find_blobs(ledger: Ledger, records: Iterable[SessionRecord], steps: Iterable[Step]) -> list[str]:
+    """Return the digests of the blobs of sessions and steps; those of messages are written inside the messages."""
     digests: dict[str, None] = {}
     for record in records:
-        source = about_import(record).get("source")
-        if isinstance(source, str):
-            digests.update(dict.fromkeys([source, *source_pieces(ledger, source)]))
-    named = {str(value): name for step in steps for name, value in step.data.items() if _is_address(name, value)}
+        digests.update(dict.fromkeys(list_original_blobs(ledger, record)))
+    named = {str(value): name for step in steps for name, value in step.data.items() if _is_blob_digest(name, value)}
     for digest, name in named.items():
-        if name == EPOCH:
-            digests.update(dict.fromkeys(filter(None, (digest, read_epoch(_blob(ledger, digest)).view))))
-        elif name == VIEW or ledger.blob(digest) is not None:
+        if name == _EPOCH:
+            digests.update(dict.fromkeys(filter(None, (digest, read_epoch(_read_blob(ledger, digest)).view))))
+        elif name == _VIEW or ledger.blob(digest) is not None:
             digests[digest] = None
     return list(digests)
 
 
-def _is_address(name: str, value: object) -> bool:
-    return name != "digest" and isinstance(value, str) and _ADDRESS.fullmatch(value) is not None
+def _is_blob_digest(name: str, value: object) -> bool:
+    return name != "digest" and isinstance(value, str) and _DIGEST.fullmatch(value) is not None
 
 
-def _blob(ledger: Ledger, digest: str) -> bytes:
+def _read_blob(ledger: Ledger, digest: str) -> bytes:
     content = ledger.blob(digest)
     if content is None:
         hint = "`nexus ledger verify` says what else is missing"
@@ -142,103 +161,94 @@ def _blob(ledger: Ledger, digest: str) -> bytes:
     return content
 
 
-def _line(body: dict[str, Any], *, ascii_only: bool) -> str:
+def _format_line(body: dict[str, Any], *, ascii_only: bool) -> str:
     text = json.dumps(body, ensure_ascii=ascii_only, separators=(",", ":"))
     return visible_json(text) + "\n"
 
 
-def everything_said(ledger: Ledger, tip: str | None) -> tuple[Message, ...]:
-    """The messages of a thread, compacted or not."""
-    return () if tip is None else tuple(sent.message for sent in project(ledger.thread(tip), Weightless()))
+# ---- reading ------------------------------------------------------------------------------------------------------
 
 
-def write_messages(messages: Sequence[Message], api: str, dialects: DialectRegistry) -> list[Any] | dict[str, Any]:
-    """Messages as an API's own list, with nothing in it that the API would refuse.
-
-    Where they begin with instructions, which the API takes only beside the list, it is a request that has both.
-    """
-    speaking = dialects.get(api)
-    mended = [message for _, message in apply_repair_rules(messages, speaking.rules).messages]
-    if speaking.rules.system == "field" and mended and mended[0].role == "system":
-        return speaking.write_request(Conversation(messages=tuple(mended), extra={"_body": True}))  # as REST takes it
-    return speaking.write(mended)
-
-
-_NAME = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
-_LATEST = 1 << 50
-_WHOLE = "export the session again"
-
-
-class Export(NamedTuple):
-    """What an export holds.
+@dataclass(frozen=True, slots=True)
+class SessionExport:
+    """The content of an export.
 
     Attributes:
-        sessions: The session, and those that were forked from it.
-        steps: Their steps by name, each behind the one before it.
-        parents: The step before each.
-        digests: The digest of each.
-        blobs: What sessions and steps refer to.
+        sessions: The session, and its forks.
+        steps: Their steps by id, each after its parent.
+        parents: The parent of each step.
+        digests: The digest of each step.
+        blobs: Blobs that sessions and steps refer to.
     """
 
-    sessions: list[SessionRecord]
-    steps: dict[str, NewStep]
-    parents: dict[str, str | None]
-    digests: dict[str, str]
-    blobs: list[bytes]
+    sessions: list[SessionRecord] = field(default_factory=list)
+    steps: dict[str, NewStep] = field(default_factory=dict)
+    parents: dict[str, str | None] = field(default_factory=dict)
+    digests: dict[str, str] = field(default_factory=dict)
+    blobs: list[bytes] = field(default_factory=list)
 
-    def thread(self, tip: str | None) -> Iterator[str]:
-        """The steps up to one, the newest first."""
+    def walk_back(self, tip: str | None) -> Iterator[str]:
+        """Yield the ids of the steps of a thread, newest first."""
         while tip is not None:
             yield tip
             tip = self.parents[tip]
 
 
 def is_export(text: str) -> bool:
-    """Whether a text begins as an export does."""
+    """True if a text begins like an export."""
     return text.startswith(f'{{"{EXPORT_KEY}":')
 
 
-def read_export(text: str, name: str) -> Export:
-    """What is in an export, after a look at every digest.
+def read_export(text: str, name: str) -> SessionExport:
+    """Parse an export and check every digest.
 
     Args:
         text: The whole file.
-        name: What to call it in errors.
+        name: The name of the file in errors.
 
     Raises:
-        FileError: It is not whole, was changed, or is of a later Nexus; names the line.
+        FileError: It is incomplete, was changed, or is from a later version; names the line.
     """
-    return _Reading(name).read(text)
+    return _ExportReader(name).read(text)
 
 
-class _Reading:
+class _ExportReader:
     def __init__(self, name: str) -> None:
         self._name = name
         self._line = 1
         self._rows: dict[str, StepRow] = {}
-        self._found = Export([], {}, {}, {}, [])
+        self._export = SessionExport()
 
-    def read(self, text: str) -> Export:
-        lines = text.replace("\r\n", "\n").split("\n")  # a line end is never part of what an export says
+    def read(self, text: str) -> SessionExport:
+        lines = text.replace("\r\n", "\n").split("\n")  # JSON escapes line ends inside of texts
         digest = blake2b(digest_size=32)
         for number, line in enumerate(lines, 1):
             self._line = number
-            body = self._parsed(line)
+            body = self._parse(line)
             if "end" in body:
-                self._end(body, digest.hexdigest(), lines[number:])
-                return self._found
+                self._check_end(body, digest.hexdigest(), lines[number:])
+                return self._export
             digest.update(f"{line}\n".encode())
-            self._take(body)
+            self._read_body(body)
         return self._refuse("its end is missing")
 
-    def _take(self, body: dict[str, Any]) -> None:
+    def _parse(self, line: str) -> dict[str, Any]:
+        try:
+            body = json.loads(line)
+        except (ValueError, RecursionError):
+            body = None
+        if not isinstance(body, dict):
+            self._refuse("its end is missing" if not line else "not an object in JSON")
+        return body
+
+    def _read_body(self, body: dict[str, Any]) -> None:
         try:
             if "step" in body:
-                self._step(body)
+                self._read_step(body)
             elif "blob" in body:
-                self._blob(body)
+                self._read_blob(body)
             elif self._line == 1:
-                self._head(body)
+                self._read_sessions(body)
             else:
                 self._refuse("nothing that an export has")
         except FileError:
@@ -247,25 +257,27 @@ class _Reading:
             what = error.what if isinstance(error, NexusError) else "something in it is of another kind than expected"
             self._refuse(what)
 
-    def _head(self, body: dict[str, Any]) -> None:
-        if body.get(EXPORT_KEY) != SCHEMA:
-            self._refuse(f"expected version {SCHEMA}, not {body.get(EXPORT_KEY)!r}", hint="update Nexus")
+    def _read_sessions(self, body: dict[str, Any]) -> None:
+        if body.get(EXPORT_KEY) != _SCHEMA:
+            self._refuse(f"expected version {_SCHEMA}, not {body.get(EXPORT_KEY)!r}", hint="update Nexus")
         for given in body["sessions"]:
-            record = SessionRecord(**{name: given[name] for name in SESSION})
+            record = SessionRecord(**{name: given[name] for name in _SESSION_FIELDS})
             if record.status not in get_args(SessionStatus) or not isinstance(record.data, dict):
                 raise TypeError
-            self._found.sessions.append(record)
+            self._export.sessions.append(record)
 
-    def _blob(self, body: dict[str, Any]) -> None:
+    def _read_blob(self, body: dict[str, Any]) -> None:
         content = b64decode(body["base64"], validate=True)
         if compute_blob_digest(content) != body["blob"]:
             self._refuse(f"blob {body['blob']} was changed since it was exported")
-        self._found.blobs.append(content)
+        self._export.blobs.append(content)
 
-    def _step(self, body: dict[str, Any]) -> None:
-        name, given = body["step"], {key: body[key] for key in STEP}
+    def _read_step(self, body: dict[str, Any]) -> None:
+        name, given = body["step"], {key: body[key] for key in _STEP_FIELDS}
         parent, created = given["parent"], given["created"]
-        if not _NAME.fullmatch(name) or name in self._rows or type(created) is not int or not 0 <= created < _LATEST:
+        if not _STEP_ID.fullmatch(name) or name in self._rows:
+            raise TypeError
+        if type(created) is not int or not 0 <= created < MAX_TIME_MS:
             raise TypeError
         if parent is not None and parent not in self._rows:
             self._refuse(f"the step before {name} is missing")
@@ -285,131 +297,125 @@ class _Reading:
         if (row.digest, row.chain) != (given["digest"], given["chain"]):
             self._refuse(f"step {name} was changed since it was exported")
         self._rows[name] = row
-        self._found.steps[name] = step
-        self._found.parents[name] = parent
-        self._found.digests[name] = row.digest
+        self._export.steps[name] = step
+        self._export.parents[name] = parent
+        self._export.digests[name] = row.digest
 
-    def _end(self, body: dict[str, Any], digest: str, rest: list[str]) -> None:
+    def _check_end(self, body: dict[str, Any], digest: str, rest: list[str]) -> None:
         if body["end"] != digest:
             self._refuse("it was changed since it was exported")
         if any(line.strip() for line in rest):
             self._refuse("something stands behind its end")
-        if not self._found.sessions:
+        if not self._export.sessions:
             self._refuse("there is no session in it")
-        for record in self._found.sessions:
+        for record in self._export.sessions:
             for name in (record.head, record.tip):
                 if name is not None and name not in self._rows:
                     self._refuse(f"step {name} is missing, where session {record.label!r} stands")
 
-    def _parsed(self, line: str) -> dict[str, Any]:
-        try:
-            body = json.loads(line)
-        except (ValueError, RecursionError):
-            body = None
-        if not isinstance(body, dict):
-            self._refuse("its end is missing" if not line else "not an object in JSON")
-        return body
-
-    def _refuse(self, what: str, hint: str = _WHOLE) -> NoReturn:
+    def _refuse(self, what: str, hint: str = "export the session again") -> NoReturn:
         raise FileError(f"this export cannot be used: {what}", where=f"{self._name}:{self._line}", hint=hint)
 
 
-class Restored(NamedTuple):
-    """What becomes of a session.
-
-    Attributes:
-        record: What it is like.
-        is_new: Whether it is made.
-        after: The step behind which the steps go; None for none.
-        steps: What is added; nothing where all of it is there.
-        tally: What the session consists of with them.
-    """
-
-    record: SessionRecord
-    is_new: bool
-    after: str | None
-    steps: tuple[NewStep, ...]
-    tally: Tally
+# ---- import -------------------------------------------------------------------------------------------------------
 
 
-def restore(ledger: Ledger, export: Export, *, label: str = "", dry_run: bool = False) -> list[Restored]:
-    """Bring the sessions of an export into a ledger; what is there already stays as it is.
+def import_export(
+    ledger: Ledger, export: SessionExport, *, label: str = "", dry_run: bool = False
+) -> list[SessionChange]:
+    """Add the sessions of an export to a ledger, with the same ids and digests; nothing is changed or added twice.
 
-    Each session is added in one transaction. If that is cut off between two, the next import adds the rest.
+    Each session is added in one transaction. If the import is interrupted between two, the next one adds the rest.
 
     Args:
-        ledger: Where to.
-        export: What.
-        label: What the session shall be called; by default what it is called in the export.
-        dry_run: Whether to say only what would be added.
+        ledger: The ledger.
+        export: The export.
+        label: Another name for the session, and for those named after it; "" for its own.
+        dry_run: True to return the changes only, without adding anything.
 
     Raises:
-        SessionExistsError: A session of that name is another conversation, or has gone on otherwise.
-        LedgerError: A step of that name is there already and says something else.
+        SessionExistsError: A session of that name has another conversation, or was continued differently.
+        LedgerError: A step with the same id has another content.
     """
-    planned = _Plan(ledger, export).plan(label)
-    if dry_run:
-        return planned
-    ledger.put_blobs(export.blobs)
-    for each in planned:
-        if not each.is_new:
-            ledger.append_many(each.record.label, each.steps, after=each.after)
-            continue
-        record = each.record
-        ledger.create(record.label, head=each.after, origin=record.origin, data=record.data, steps=each.steps)
-        if record.tip is not None and (record.status != "active" or not each.steps):
-            # It was last changed where it comes from.
-            ledger.update(record.label, status=record.status, updated=export.steps[record.tip].created)
-    return planned
+    planned = _ExportPlan(ledger, export).plan(label)
+    if not dry_run:
+        ledger.put_blobs(export.blobs)
+        for record, change in planned:
+            _write_change(ledger, export, record, change)
+    return [change for _, change in planned]
 
 
-class _Plan:
-    def __init__(self, ledger: Ledger, export: Export) -> None:
+def _write_change(ledger: Ledger, export: SessionExport, record: SessionRecord, change: SessionChange) -> None:
+    if not change.is_new:
+        ledger.append_many(change.label, change.steps, after=change.after)
+        return
+    ledger.create(change.label, head=change.after, origin=record.origin, data=record.data, steps=change.steps)
+    if record.tip is not None and (record.status != "active" or not change.steps):
+        # The time of its last change is that of the exported session.
+        ledger.update(change.label, status=record.status, updated=export.steps[record.tip].created)
+
+
+class _ExportPlan:
+    """A comparison of an export with a ledger, which is only read."""
+
+    def __init__(self, ledger: Ledger, export: SessionExport) -> None:
         self._ledger = ledger
         self._export = export
-        self._planned: set[str] = set()
+        self._planned: set[str] = set()  # steps
 
-    def plan(self, label: str) -> list[Restored]:
+    def plan(self, label: str) -> list[tuple[SessionRecord, SessionChange]]:
+        """Return each session as it is to be stored, and its change."""
         main = self._export.sessions[0].label
-        return [self._restored(_named(record, main, label)) for record in self._export.sessions]
+        records = [_rename(record, main, label) for record in self._export.sessions]
+        return [
+            (record, self._plan_session(record, "fork" if number else "main")) for number, record in enumerate(records)
+        ]
 
-    def _restored(self, record: SessionRecord) -> Restored:
-        after, steps = self._missing(record.tip)
-        there = self._ledger.session(record.label)
-        if there is None:
-            self._ensure_closed(record.label, after)
-        elif there.tip != after and (steps or not _leads_to(self._ledger, there.tip, after)):
+    def _plan_session(self, record: SessionRecord, kind: str) -> SessionChange:
+        after, steps = self._find_missing(record.tip)
+        known = self._ledger.session(record.label)
+        if known is None:
+            self._check_turn_closed(record.label, after)
+        elif known.tip != after and (steps or not _is_ancestor(self._ledger, known.tip, after)):
             raise SessionExistsError(
-                f"session {there.label!r} is another conversation, or has gone on otherwise",
+                f"session {known.label!r} is another conversation, or has gone on otherwise",
                 hint="import it under another name: --name NAME",
             )
-        after = after if there is None else there.tip
         self._planned.update(step.id for step in steps)
-        if there is None or steps:
-            found = tally(self._export.steps[name] for name in reversed([*self._export.thread(record.tip)]))
+        if known is None or steps:
+            ids = reversed([*self._export.walk_back(record.tip)])
+            totals = add_up_steps(self._export.steps[step_id] for step_id in ids)
         else:
-            found = tally_until(self._ledger, there.tip)
-        return Restored(record if there is None else there, there is None, after, steps, found)
+            totals = read_totals(self._ledger, known.tip)
+        return SessionChange(
+            label=record.label if known is None else known.label,
+            kind=kind,
+            totals=totals,
+            is_new=known is None,
+            after=after if known is None else known.tip,
+            steps=steps,
+            is_open=not steps[-1].closes if steps else known is not None and known.open_turn is not None,
+        )
 
-    def _missing(self, tip: str | None) -> tuple[str | None, tuple[NewStep, ...]]:
-        """The last step of a thread that is there, and those that are not."""
-        names: list[str] = []
-        for name in self._export.thread(tip):
-            if name in self._planned or self._is_there(name):
-                return name, tuple(self._export.steps[each] for each in reversed(names))
-            names.append(name)
-        return None, tuple(self._export.steps[each] for each in reversed(names))
+    def _find_missing(self, tip: str | None) -> tuple[str | None, tuple[NewStep, ...]]:
+        """Return the last step of a thread that the ledger has, and the steps after it."""
+        missing: list[NewStep] = []
+        for step_id in self._export.walk_back(tip):
+            if step_id in self._planned or self._is_stored(step_id):
+                return step_id, tuple(reversed(missing))
+            missing.append(self._export.steps[step_id])
+        return None, tuple(reversed(missing))
 
-    def _is_there(self, name: str) -> bool:
-        known = self._ledger.step(name)
+    def _is_stored(self, step_id: str) -> bool:
+        known = self._ledger.step(step_id)
         if getattr(known, "is_erased", False):
             hint = "import it into another ledger: --ledger NEW"
-            raise LedgerError(f"step {name} was deleted here with its session, and does not come back", hint=hint)
-        if known is not None and known.digest != self._export.digests[name]:
-            raise LedgerError(f"there is another step {name}", hint="`nexus ledger verify` says whether it is whole")
+            raise LedgerError(f"step {step_id} was deleted here with its session, and does not come back", hint=hint)
+        if known is not None and known.digest != self._export.digests[step_id]:
+            raise LedgerError(f"there is another step {step_id}", hint="`nexus ledger verify` says whether it is whole")
         return known is not None
 
-    def _ensure_closed(self, label: str, after: str | None) -> None:
+    def _check_turn_closed(self, label: str, after: str | None) -> None:
         if after is not None and not self._export.steps[after].closes:
             raise SessionExistsError(
                 f"the turn that is open in {label!r} is there already, in a session of another name",
@@ -417,24 +423,25 @@ class _Plan:
             )
 
 
-def _named(record: SessionRecord, main: str, label: str) -> SessionRecord:
-    """A session under another name, with those that are named after it."""
+def _rename(record: SessionRecord, main: str, label: str) -> SessionRecord:
+    """Return a session under another name, if it is the main one or named after it."""
     if not label:
         return record
     names = {
         each: label + each.removeprefix(main) if each == main or each.startswith(f"{main}/") else each
         for each in (record.label, record.origin)
     }
-    about = about_import(record)
-    data = {**record.data, ABOUT: {**about, "session": names[record.label], "main": label}} if about else record.data
+    data, about = record.data, get_import_data(record)
+    if about:
+        data = {**data, IMPORT_KEY: {**about, "session": names[record.label], "main": label}}
     return replace(record, label=names[record.label], origin=names[record.origin], data=data)
 
 
-def _leads_to(ledger: Ledger, tip: str | None, step: str | None) -> bool:
-    """Whether a step is among those up to another."""
-    if tip is None or step is None:
-        return step is None
+def _is_ancestor(ledger: Ledger, tip: str | None, step_id: str | None) -> bool:
+    """True if a step is in the thread of another; None is before every step."""
+    if tip is None or step_id is None:
+        return step_id is None
     try:
-        return bool(ledger.thread(tip, first=step))
+        return bool(ledger.thread(tip, first=step_id))
     except LedgerError:
         return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
+from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import count, groupby, islice, takewhile
 from pathlib import PurePosixPath, PureWindowsPath
@@ -14,57 +15,246 @@ from nexus_core.dialects.neutral import message_to_json
 from nexus_core.errors import ConflictError, LedgerError, SessionExistsError
 from nexus_core.ledger.json_text import write_canonical_json, write_json
 from nexus_core.session.steps.turns import Turn, read_usage
+from nexus_core.transcripts.base import TranscriptCompaction
 from nexus_core.transfer.transcript_steps import (
-    ImportResumePoint,
-    Summed,
-    Sums,
-    Tally,
-    Weaver,
-    Weights,
-    backwards,
-    in_order,
-    read_paths,
-    replacements,
-    tally_until,
+    StepBuilder,
+    ThreadTotals,
+    TranscriptPaths,
+    list_replacements,
+    read_totals,
 )
 from nexus_core.types.messages import Reasoning, Text, ToolCall, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Sequence
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
     from nexus_core.transcripts.base import Transcript, TranscriptEntry
-    from nexus_core.transfer.transcript_steps import Key, Path, Placed, Woven
+    from nexus_core.transfer.transcript_steps import ItemKey, PathItem, TranscriptPath
     from nexus_core.types.ledger import Ledger, NewStep, SessionRecord, Step
     from nexus_core.types.messages import Message
 
-PIECE = 1 << 20
-_QUICK = 1
-"""How hard to compress: a transcript says most things twice, which is found at once."""
+    _Shape = tuple[str, bool, str]
+    """Kind, end and data of a step, as `_get_shape` returns them."""
+    _ComparedStep = tuple[str, _Shape, list["PrefixDigest"]]
+    """The turn, the shape and the items of a step."""
+
+IMPORT_KEY = "transcript"
+"""In a session's data: the transcript it was imported from."""
+_MAX_ATTEMPTS = 5
+"""Attempts of an import while other processes change the same sessions."""
+_MAX_REPLACED_MESSAGES = 200
+"""Messages that are added again at once, so that a session does not grow by all of itself with every import."""
+_FORK_CHUNK_STEPS = 64
+"""Steps of a fork that are read at first; doubled until they reach a known step."""
+_COMPARED_DATA = ("id", "stop", "model", "usage", "kinds")
+"""Data of a step that a later line of the transcript may change."""
 
 
-def keep_source(ledger: Ledger, content: bytes) -> str:
-    """Keep the bytes of a file; returns the address of the list of its pieces."""
-    pieces = [zlib.compress(content[at : at + PIECE], _QUICK) for at in range(0, len(content), PIECE)]
-    digests = ledger.put_blobs(pieces)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionChange:
+    """The effect of an import on one session.
+
+    Attributes:
+        label: The session.
+        kind: `main`, or the kind of the branch that became the session.
+        totals: The session's totals with the new steps.
+        is_new: True if the import creates the session.
+        after: The step that the new steps follow; None for none.
+        steps: The new steps; empty if the ledger has all of them.
+        is_open: True if the session's last turn is open with the new steps.
+        note: The reason why it is not the expected session.
+    """
+
+    label: str
+    kind: str
+    totals: ThreadTotals
+    is_new: bool = False
+    after: str | None = None
+    steps: tuple[NewStep, ...] = ()
+    is_open: bool = False
+    note: str = ""
+
+    @property
+    def what(self) -> str:
+        """`new`, `more` or `same`."""
+        return "new" if self.is_new else "more" if self.steps else "same"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportReport:
+    """The effect of importing a transcript.
+
+    Attributes:
+        label: The main session.
+        sessions: The sessions of the transcript, the main one first; empty for a transcript without messages.
+        left_out: Number of branches that are not imported, because there are too many.
+    """
+
+    label: str
+    sessions: tuple[SessionChange, ...] = ()
+    left_out: int = 0
+
+
+class TranscriptImporter:
+    """Adds transcripts to a ledger; nothing that the ledger has is changed or added twice."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._digested = b"", ""  # the file whose digest was computed last, and the digest
+
+    def find_imported(self, data: bytes) -> list[SessionChange]:
+        """Return the sessions of a file that was imported completely, the main one first; none for any other file.
+
+        Args:
+            data: The content of the file.
+        """
+        digest = self._compute_digest(data)
+        records = self._ledger.sessions(status=None)
+        for record in records:
+            about = get_import_data(record)
+            if about.get("digest") != digest or not _is_own(self._ledger, record):
+                continue
+            identity = {name: about.get(name) for name in ("format", "agent")}
+            main = "" if about.get("id") else record.label
+            found = _find_sessions(self._ledger, records, identity, _get_ids(about), main)
+            if len(found) >= about.get("sessions", 1):  # else the import was interrupted
+                return [self._describe(each) for each in found]
+        return []
+
+    def import_transcript(
+        self,
+        transcript: Transcript,
+        data: bytes = b"",
+        *,
+        file_name: str = "",
+        label: str = "",
+        cwd: str = "",
+        dry_run: bool = False,
+    ) -> ImportReport:
+        """Add a transcript to the ledger.
+
+        Each session is added in one transaction. If the import is interrupted between two, the next one adds the rest.
+
+        Args:
+            transcript: The transcript.
+            data: The file it was read from, which is stored, too; empty for none.
+            file_name: The name of the file, from which a transcript without an id gets its name.
+            label: The name of the main session; "" for one made of the program and the id.
+            cwd: The directory of the conversation, if the transcript does not contain it.
+            dry_run: True to return the report only, without adding anything.
+
+        Raises:
+            SessionExistsError: The named session has another conversation.
+            LedgerError: The ledger cannot be written.
+        """
+        for attempt in range(_MAX_ATTEMPTS):
+            plan = _ImportPlan(self._ledger, transcript, file_name, label)
+            if dry_run:
+                return plan.report()
+            try:
+                self._write(plan, transcript, data, cwd)
+            except (ConflictError, SessionExistsError):  # another process was faster
+                if attempt == _MAX_ATTEMPTS - 1:
+                    raise
+            else:
+                return plan.report()
+        raise AssertionError  # the last attempt returns or raises
+
+    def _compute_digest(self, data: bytes) -> str:
+        if self._digested[0] is not data:
+            self._digested = data, blake2b(data, digest_size=32).hexdigest()
+        return self._digested[1]
+
+    def _describe(self, record: SessionRecord) -> SessionChange:
+        return SessionChange(
+            label=record.label,
+            kind=str(get_import_data(record).get("kind")),
+            totals=read_totals(self._ledger, record.tip),
+            is_open=record.open_turn is not None,
+        )
+
+    def _write(self, plan: _ImportPlan, transcript: Transcript, data: bytes, cwd: str) -> None:
+        """Add the planned steps. The first session has the digest of the file and the number of its sessions."""
+        labels = plan.list_labels()
+        first = labels[0] if labels else plan.label  # not the main one, if the main path has no messages
+        file_data: dict[str, Any] = {"sessions": len(labels)}
+        if transcript.other_ids:
+            file_data["other_ids"] = list(transcript.other_ids)
+        if data:
+            file_data |= {"digest": self._compute_digest(data), "source": store_original(self._ledger, data)}
+        known = {"model": transcript.model, "cwd": transcript.cwd if _is_absolute(transcript.cwd) else cwd}
+        for number, change in enumerate(plan.changes.values(), plan.known_count):
+            if change.is_new:
+                about: dict[str, Any] = {"format": transcript.format, "id": transcript.id, "agent": transcript.agent}
+                about |= {"session": change.label, "main": plan.label, "kind": change.kind, "number": number}
+                about |= file_data if change.label == first else {}
+                origin = plan.parent if change.label == plan.label else plan.label
+                new = {**known, IMPORT_KEY: about}
+                self._ledger.create(change.label, head=change.after, origin=origin, data=new, steps=change.steps)
+            elif change.steps:
+                self._ledger.append_many(change.label, change.steps, after=change.after)
+        record = self._ledger.session(first)
+        if record is not None and not get_import_data(record).items() >= file_data.items():
+            # A file that grows may name its model and directory later. This is no activity in the session.
+            found = {name: value for name, value in known.items() if value} if self._is_untouched(record) else {}
+            updated = {**record.data, **found, IMPORT_KEY: {**get_import_data(record), **file_data}}
+            self._ledger.update(first, data=updated, updated=record.updated)
+
+    def _is_untouched(self, record: SessionRecord) -> bool:
+        """True if the newest step of a session was imported, so that the user has not continued it."""
+        tip = None if record.tip is None else self._ledger.step(record.tip)
+        return tip is not None and "imported" in tip.data
+
+
+def get_import_data(record: SessionRecord) -> dict[str, Any]:
+    """Return a session's data about the transcript it was imported from; empty for other sessions."""
+    about = record.data.get(IMPORT_KEY)
+    return about if isinstance(about, dict) else {}
+
+
+def _is_absolute(path: str) -> bool:
+    """True if a path is absolute on any system."""
+    return PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute()
+
+
+# ---- the imported file --------------------------------------------------------------------------------------------
+
+CHUNK_BYTES = 1 << 20
+"""A file is stored in chunks of this size, so that each chunk of a growing file is stored once."""
+_COMPRESSION_LEVEL = 1
+"""The fastest: a transcript repeats most of its text, which every level finds."""
+
+
+def store_original(ledger: Ledger, data: bytes) -> str:
+    """Store an imported file as it is; returns the address of the list of its chunks."""
+    chunks = [zlib.compress(data[at : at + CHUNK_BYTES], _COMPRESSION_LEVEL) for at in range(0, len(data), CHUNK_BYTES)]
+    digests = ledger.put_blobs(chunks)
     return ledger.put_blob(json.dumps({"zlib": digests}).encode())
 
 
-def source_pieces(ledger: Ledger, address: str) -> list[str]:
-    """The addresses of the pieces of a file."""
-    listed = json.loads(_blob(ledger, address))
-    return [str(each) for each in listed["zlib"]]
-
-
-def read_source(ledger: Ledger, address: str) -> bytes:
-    """The bytes of a file that was kept.
+def list_original_blobs(ledger: Ledger, record: SessionRecord) -> list[str]:
+    """Return the digests of the blobs of the file that a session was imported from: the list, then the chunks.
 
     Raises:
-        LedgerError: A piece of it is missing.
+        LedgerError: The list is missing.
     """
-    return b"".join(zlib.decompress(_blob(ledger, each)) for each in source_pieces(ledger, address))
+    address = get_import_data(record).get("source")
+    if not isinstance(address, str):
+        return []
+    return [address, *map(str, json.loads(_read_blob(ledger, address))["zlib"])]
 
 
-def _blob(ledger: Ledger, digest: str) -> bytes:
+def read_original(ledger: Ledger, record: SessionRecord) -> bytes | None:
+    """Return the file that a session was imported from; None if there is none.
+
+    Raises:
+        LedgerError: A chunk of it is missing.
+    """
+    blobs = list_original_blobs(ledger, record)
+    return b"".join(zlib.decompress(_read_blob(ledger, each)) for each in blobs[1:]) if blobs else None
+
+
+def _read_blob(ledger: Ledger, digest: str) -> bytes:
     content = ledger.blob(digest)
     if content is None:
         hint = "`nexus ledger verify` says what else is missing"
@@ -72,94 +262,147 @@ def _blob(ledger: Ledger, digest: str) -> bytes:
     return content
 
 
+# ---- sessions of a transcript -------------------------------------------------------------------------------------
+
+
+def _find_sessions(
+    ledger: Ledger, records: Iterable[SessionRecord], identity: dict[str, Any], ids: Container[str], main: str = ""
+) -> list[SessionRecord]:
+    """Return the sessions of one transcript, each after the one it was forked from, the main one first.
+
+    Args:
+        ledger: The ledger.
+        records: Its sessions.
+        identity: Import data that all of them have.
+        ids: The program's ids of the transcript; each session has one of them.
+        main: The main session's name, for a transcript without an id.
+    """
+    found = [
+        each
+        for each in records
+        if (about := get_import_data(each)).items() >= identity.items()
+        and any(name in ids for name in _get_ids(about))
+        and _is_own(ledger, each)
+    ]
+    if main:
+        found = [each for each in found if _is_same_session(ledger, str(get_import_data(each).get("main")), main)]
+    return sorted(found, key=lambda each: (get_import_data(each).get("number", 0), each.created, each.label))
+
+
+def _get_ids(about: dict[str, Any]) -> set[str]:
+    """Return the program's ids of a session's transcript."""
+    others = about.get("other_ids")
+    return {str(about.get("id", "")), *(map(str, others) if isinstance(others, list) else ())}
+
+
+def _is_same_session(ledger: Ledger, label: str, other: str) -> bool:
+    """True if two names are names of one session, or would be."""
+    one, two = ledger.session(label), ledger.session(other)
+    return label == other or (one is not None and two is not None and one.label == two.label)
+
+
+def _is_own(ledger: Ledger, record: SessionRecord) -> bool:
+    """True if an import created a session; a fork by the user has inherited its data."""
+    named = ledger.session(str(get_import_data(record).get("session")))
+    return named is not None and named.label == record.label
+
+
+# ---- names --------------------------------------------------------------------------------------------------------
+
 _PROGRAMS = {"claude-code": "claude"}
-_RANDOM = re.compile(r"[0-9a-f]{8}(?=-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$)", re.IGNORECASE)
-"""The beginning of a UUID, which is what people compare; names that somebody chose are used whole."""
-_LONGEST = 80
-"""Characters that are taken from an id or a file's name; of a longer one the end is a digest of all of it."""
+_UUID_START = re.compile(r"[0-9a-f]{8}(?=-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$)", re.IGNORECASE)
+"""The first eight digits of a UUID, which people compare; ids chosen by a person are used whole."""
+_MAX_NAME_CHARS = 80
+"""A longer id or file name ends with a digest of all of it."""
 _UNUSUAL = re.compile(r"[^\w.@+-]+")
 
 
-def name_session(transcript: Transcript, name: str, parent: str, is_taken: Callable[[str], bool]) -> str:
-    """A name for a transcript: program and id, of a UUID the beginning where that is free; else the file's name.
+def _name_main_session(transcript: Transcript, file_name: str, parent: str, is_taken: Callable[[str], bool]) -> str:
+    """Return a free name: program and id (of a UUID the first digits, if they are free), or the file's name.
 
     Args:
         transcript: The transcript.
-        name: The file.
+        file_name: Its file.
         parent: The session whose subagent it is.
-        is_taken: Whether a session is called so.
+        is_taken: True if a session has the name.
     """
     program = _PROGRAMS.get(transcript.format, transcript.format)
-    beginning = _RANDOM.match(transcript.id)
-    names = [f"{program}-{_plain(each)}" for each in ([beginning[0]] if beginning else []) + [transcript.id]]
-    wanted = [parent] if parent else names if transcript.id else [_plain(_stem(name)) or program]
-    agent = f"/agent-{_plain(transcript.agent)}" if transcript.agent else ""
-    return _free([each + agent for each in wanted], is_taken)
+    start = _UUID_START.match(transcript.id)
+    names = [f"{program}-{_make_typeable(each)}" for each in ([start[0]] if start else []) + [transcript.id]]
+    stem = re.split(r"[/\\]", file_name)[-1]
+    stem = stem.rsplit(".", 1)[0] or stem
+    wanted = [parent] if parent else names if transcript.id else [_make_typeable(stem) or program]
+    agent = f"/agent-{_make_typeable(transcript.agent)}" if transcript.agent else ""
+    return _find_free_name([each + agent for each in wanted], is_taken)
 
 
-def name_path(path: Path, main: str, is_taken: Callable[[str], bool]) -> str:
-    """A name for a session beside the main one."""
+def _name_branch(path: TranscriptPath, main: str, is_taken: Callable[[str], bool]) -> str:
+    """Return a free name for a session beside the main one."""
     if path.kind == "subagent":
-        return _free([f"{main}/agent-{_plain(path.name)}"], is_taken)
+        return _find_free_name([f"{main}/agent-{_make_typeable(path.name)}"], is_taken)
     kind = "fork" if path.kind == "main" else path.kind
     return next(label for number in count(1) if not is_taken(label := f"{main}/{kind}-{number}"))
 
 
-def _free(wanted: list[str], is_taken: Callable[[str], bool]) -> str:
+def _find_free_name(wanted: list[str], is_taken: Callable[[str], bool]) -> str:
     for label in wanted:
         if not is_taken(label):
             return label
     return next(label for number in count(2) if not is_taken(label := f"{wanted[-1]}-{number}"))
 
 
-def _stem(name: str) -> str:
-    stem = re.split(r"[/\\]", name)[-1]
-    return stem.rsplit(".", 1)[0] or stem
-
-
-def _plain(text: str) -> str:
-    """A text that can be typed: nothing in a transcript decides how it looks on a terminal."""
+def _make_typeable(text: str) -> str:
+    """Replace what cannot be typed: a transcript must not decide how a name looks on a terminal."""
     plain = _UNUSUAL.sub("-", text).strip("-")
-    if len(plain) <= _LONGEST:
+    if len(plain) <= _MAX_NAME_CHARS:
         return plain
     digest = blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
-    return f"{plain[: _LONGEST - len(digest) - 1]}-{digest}"
+    return f"{plain[: _MAX_NAME_CHARS - len(digest) - 1]}-{digest}"
 
 
-Mark = bytes
-"""Stands for an item and all before it."""
+# ---- items that the ledger has ------------------------------------------------------------------------------------
 
-START: Mark = b""
-
-
-def message_mark(before: Mark, message: Message) -> Mark:
-    """The mark of something said."""
-    return _mark(before, write_json(message_to_json(message), "a message"))
+PrefixDigest = bytes
+"""Identifies an item together with all items before it."""
+_START: PrefixDigest = b""
 
 
-def compaction_mark(before: Mark, summary: str, messages: Iterable[Message]) -> Mark:
-    """The mark of a compaction, by what the model read from then on."""
-    return _mark(before, write_json([summary, *map(message_to_json, messages)], "a compaction"))
+def _digest_message(before: PrefixDigest, message: Message) -> PrefixDigest:
+    return _digest_item(before, write_json(message_to_json(message), "a message"))
 
 
-def _mark(before: Mark, text: str) -> Mark:
+def _digest_compaction(before: PrefixDigest, summary: str, messages: Iterable[Message]) -> PrefixDigest:
+    return _digest_item(before, write_json([summary, *map(message_to_json, messages)], "a compaction"))
+
+
+def _digest_item(before: PrefixDigest, text: str) -> PrefixDigest:
     return blake2b(before + text.encode(), digest_size=16).digest()
 
 
-_COMPARED = ("id", "stop", "model", "usage", "kinds")
-"""Facts about the messages of a step that a later line of the transcript may change."""
-CHUNK = 64
-"""So many steps of a fork are read at first; twice as many each time that is not enough."""
+def _digest_step(before: PrefixDigest, step: Step) -> list[PrefixDigest]:
+    if step.kind == "compaction":
+        return [_digest_compaction(before, str(step.data.get("summary", "")), step.messages)]
+    digests = []
+    for message in step.messages:
+        before = _digest_message(before, message)
+        digests.append(before)
+    return digests
 
 
-class ItemRef(NamedTuple):
-    """Where an item is.
+def _get_shape(step: Step | NewStep) -> _Shape:
+    """Return a step without messages, names and totals, to compare it: its kind, its end, and its data."""
+    data = {name: value for name in _COMPARED_DATA if (value := step.data.get(name)) is not None}
+    return step.kind, step.closes, write_canonical_json(data)
+
+
+class _ItemRef(NamedTuple):
+    """An item in a thread.
 
     Attributes:
-        number: How many items come before it.
+        number: Number of items before it.
         step: The step that has it.
-        last: The step behind which goes what follows it; None where it is not the last one in its step.
-        closes: Whether a turn ends there.
+        last: The step that a following item goes after; None if it is not the last item of its step.
+        closes: True if a turn ends there.
     """
 
     number: int
@@ -168,496 +411,473 @@ class ItemRef(NamedTuple):
     closes: bool = False
 
 
-class Fork(NamedTuple):
-    """Where a thread leaves another.
+class _ForkPoint(NamedTuple):
+    """The end of what a thread shares with another.
 
     Attributes:
-        thread: The other.
-        items: How many items they have in common.
-        end: The mark of the last of these.
-        step: The last step they have in common.
+        thread: The other thread.
+        shared: Number of items they share.
+        end: The last item they share.
+        step: The last step they share.
     """
 
-    thread: ImportedThread
-    items: int
-    end: Mark
+    thread: _ImportedThread
+    shared: int
+    end: PrefixDigest
     step: str
 
 
-class StepShape(NamedTuple):
-    """A recorded step, to be compared with what its items would become now.
-
-    Attributes:
-        turn: The turn that it belongs to.
-        content: As `shape_of` returns it.
-    """
-
-    turn: str
-    content: tuple[str, bool, str]
-
-
-class ImportedThread:
-    """The items of one session.
+class _ImportedThread:
+    """The items of a session that is in the ledger, or about to be.
 
     Attributes:
         label: The session.
         tip: Its newest step.
-        end: The mark of its last item.
-        items: How many there are.
-        places: Its own items.
-        shapes: The recorded steps that have or had items, by their ids.
-        fork: Where it leaves another, in which is found what they have in common.
-        is_untouched: Whether nobody has gone on with it since it was imported.
+        end: Its last item.
+        count: Number of its items.
+        items: Its own items, without those that it shares.
+        turns: The turn of each stored step that has or had items, by the step's id.
+        shapes: The shape of the same steps.
+        fork: The end of what it shares with another thread.
+        is_untouched: True if nothing but imports added steps to it.
     """
 
-    def __init__(self, label: str, fork: Fork | None = None) -> None:
+    def __init__(self, label: str, fork: _ForkPoint | None = None) -> None:
         self.label = label
         self.tip: str | None = fork.step if fork else None
-        self.end: Mark = fork.end if fork else START
-        self.items = fork.items if fork else 0
+        self.end: PrefixDigest = fork.end if fork else _START
+        self.count = fork.shared if fork else 0
         self.is_untouched = True
         self.fork = fork
-        self.places: dict[Mark, ItemRef] = {}
-        self.shapes: dict[str, StepShape] = {}
-        self._marks: list[Mark] = []
+        self.items: dict[PrefixDigest, _ItemRef] = {}
+        self.turns: dict[str, str] = {}
+        self.shapes: dict[str, _Shape] = {}
+        self._order: list[PrefixDigest] = []
 
-    def add(self, step: str, marks: Iterable[Mark], *, closes: bool) -> None:
-        """One more step and its items; one without any goes on from the last."""
-        self.tip = step
-        for mark in marks:
-            self.places[mark] = ItemRef(self.items, step)
-            self._marks.append(mark)
-            self.end = mark
-            self.items += 1
-        last = self.places.get(self.end)
+    def add(self, step: Step | NewStep, digests: Iterable[PrefixDigest]) -> None:
+        """Append a step with its items, or without any."""
+        self.tip = step.id
+        if step.kind == "revert":
+            popped = step.data.get("popped")
+            self._remove_last(popped if isinstance(popped, int) else 1)
+            return
+        for digest in digests:
+            self.items[digest] = _ItemRef(self.count, step.id)
+            self._order.append(digest)
+            self.end = digest
+            self.count += 1
+        last = self.items.get(self.end)
         if last is not None:
-            self.places[self.end] = ItemRef(last.number, last.step, step, closes)
+            self.items[self.end] = _ItemRef(last.number, last.step, step.id, step.closes)
 
-    def newest_behind(self, mark: Mark) -> list[Mark]:
-        """Return its own items behind an item, in their order; none where that is not followed by one of its own."""
-        own = self.places.get(mark)
+    def _remove_last(self, number: int) -> None:
+        for _ in range(min(number, len(self._order))):
+            del self.items[self._order.pop()]
+            self.count -= 1
+            self.end = self._order[-1] if self._order else self.fork.end if self.fork else _START
+
+    def list_after(self, digest: PrefixDigest) -> list[PrefixDigest]:
+        """Return its own items after an item, in their order; empty if the next item is not its own."""
+        own = self.items.get(digest)
         if own is not None:
-            return self._marks[len(self._marks) - (self.items - own.number - 1) :]
-        return list(self._marks) if mark == (self.fork.end if self.fork else START) else []
+            return self._order[len(self._order) - (self.count - own.number - 1) :]
+        return list(self._order) if digest == (self.fork.end if self.fork else _START) else []
 
-    def take_back(self, step: str, count: int = 1) -> None:
-        """Leave out its last own items; `step` says so."""
-        for _ in range(min(count, len(self._marks))):
-            del self.places[self._marks.pop()]
-            self.items -= 1
-            self.end = self._marks[-1] if self._marks else self.fork.end if self.fork else START
-        self.tip = step
-
-    def find(self, mark: Mark) -> ItemRef | None:
-        """Where an item of this thread is, its own or one that it has in common with others."""
-        here: ImportedThread | None = self
-        limit = self.items
+    def find(self, digest: PrefixDigest) -> _ItemRef | None:
+        """Return an item of this thread, its own or a shared one."""
+        here: _ImportedThread | None = self
+        limit = self.count
         while here is not None:
-            place = here.places.get(mark)
-            if place is not None and place.number < limit:
-                return place
-            limit = min(limit, here.fork.items) if here.fork else 0
+            item = here.items.get(digest)
+            if item is not None and item.number < limit:
+                return item
+            limit = min(limit, here.fork.shared) if here.fork else 0
             here = here.fork.thread if here.fork else None
         return None
 
 
-class Threads:
-    """The threads of one transcript that are in the ledger.
-
-    Attributes:
-        threads: One for each session, in their order.
-
-    Args:
-        ledger: The ledger.
-        records: The sessions, each behind the one it was forked from.
-    """
-
-    def __init__(self, ledger: Ledger, records: Iterable[SessionRecord]) -> None:
-        self._ledger = ledger
-        self._forks: dict[str, Fork] = {}  # whoever leaves a step there is
-        self.threads = [self._read(record) for record in records]
-
-    def _read(self, record: SessionRecord) -> ImportedThread:
-        steps = [] if record.tip is None else self._unknown(record.tip)
+def _read_threads(ledger: Ledger, records: Iterable[SessionRecord]) -> list[_ImportedThread]:
+    """Read the threads of sessions; each session follows the one it was forked from."""
+    threads: list[_ImportedThread] = []
+    forks: dict[str, _ForkPoint] = {}  # by step
+    for record in records:
+        steps = [] if record.tip is None else _read_unknown_steps(ledger, record.tip, forks)
         before = steps[0].parent if steps else record.tip
-        thread = ImportedThread(record.label, self._forks.get(before or ""))
+        thread = _ImportedThread(record.label, forks.get(before or ""))
         for step in steps:
             if "imported" not in step.data:  # from here on it is the user's
                 thread.is_untouched = False
                 break
-            if step.kind == "revert":
-                thread.take_back(step.id, count_reverted_messages(step))
-            else:
-                thread.add(step.id, _marks(step, thread.end), closes=step.closes)
-                thread.shapes[step.id] = StepShape(step.turn, shape_of(step))
-            self._forks[step.id] = Fork(thread, thread.items, thread.end, step.id)
-        return thread
-
-    def _unknown(self, tip: str) -> list[Step]:
-        """The steps up to one, from the first that no other thread has."""
-        count = CHUNK if self._forks else None
-        while True:
-            steps = self._ledger.thread(tip, limit=count)
-            known = next((at for at in range(len(steps) - 1, -1, -1) if steps[at].id in self._forks), -1)
-            if known >= 0 or count is None or len(steps) < count:
-                return steps[known + 1 :]
-            count *= 2
+            thread.add(step, () if step.kind == "revert" else _digest_step(thread.end, step))
+            if step.kind != "revert":
+                thread.turns[step.id] = step.turn
+                thread.shapes[step.id] = _get_shape(step)
+            forks[step.id] = _ForkPoint(thread, thread.count, thread.end, step.id)
+        threads.append(thread)
+    return threads
 
 
-def shape_of(step: Step | NewStep) -> tuple[str, bool, str]:
-    """Return what a step says besides its messages, apart from names and sums: its kind, its end, and its data."""
-    data = {name: value for name in _COMPARED if (value := step.data.get(name)) is not None}
-    return step.kind, step.closes, write_canonical_json(data)
+def _read_unknown_steps(ledger: Ledger, tip: str, known: Mapping[str, object]) -> list[Step]:
+    """Return the steps up to one, from the first on that no other thread has."""
+    limit = _FORK_CHUNK_STEPS if known else None
+    while True:
+        steps = ledger.thread(tip, limit=limit)
+        last = next((at for at in range(len(steps) - 1, -1, -1) if steps[at].id in known), -1)
+        if last >= 0 or limit is None or len(steps) < limit:
+            return steps[last + 1 :]
+        limit *= 2
 
 
-def count_reverted_messages(step: Step | NewStep) -> int:
-    """Return how many messages a `revert` of an import takes back."""
-    popped = step.data.get("popped")
-    return popped if isinstance(popped, int) else 1
+# ---- the plan -----------------------------------------------------------------------------------------------------
 
 
-def _marks(step: Step, before: Mark) -> list[Mark]:
-    if step.kind == "compaction":
-        return [compaction_mark(before, str(step.data.get("summary", "")), step.messages)]
-    marks = []
-    for message in step.messages:
-        before = message_mark(before, message)
-        marks.append(before)
-    return marks
-
-
-if TYPE_CHECKING:
-    _Compared = tuple[str, tuple[str, bool, str], list[Mark]]
-    """A step: its turn, its shape, its items."""
-
-GONE_ON = "somebody has gone on with {label!r} since it was imported"
-EARLIER = "the transcript goes on from an earlier place than {label!r} stands at"
-
-_MOST_REPLACED = 200
-"""Messages that are added again at once: a session must not grow by all of itself with every import."""
-
-
-class Growth(NamedTuple):
-    """What is added to a session, or what is there of a path already.
+class _ImportPlan:
+    """A comparison of a transcript with its sessions in the ledger, which is only read.
 
     Attributes:
-        path: The path of the transcript.
-        label: The session.
-        is_new: Whether it is made.
-        after: The step behind which the steps go; None for none.
-        steps: What is added; nothing where all of it is there.
-        note: Why it is not the session that one would expect.
-        tally: What the session consists of with them.
+        label: The main session.
+        parent: The session whose subagent the transcript is; "" for none.
+        known_count: Number of sessions that the transcript has in the ledger.
+        changes: The changes by the numbers of the paths, each after that of the path it forks from.
     """
 
-    path: Path
-    label: str
-    is_new: bool = False
-    after: str | None = None
-    steps: tuple[NewStep, ...] = ()
-    note: str = ""
-    tally: Tally = Tally()
-
-
-class ImportPlanner:
-    """Compares a transcript with what was imported of it before.
-
-    Args:
-        ledger: Where sessions are; it is only read.
-        paths: The transcript.
-        known: What was imported, the main session first.
-        label: What the main session is called.
-        api: The dialect of the messages.
-    """
-
-    def __init__(
-        self, ledger: Ledger, paths: Sequence[Path], known: Sequence[ImportedThread], label: str, api: str
-    ) -> None:
+    def __init__(self, ledger: Ledger, transcript: Transcript, file_name: str, label: str) -> None:
         self._ledger = ledger
-        self._paths = paths
-        self._known = known
-        self._label = label
-        self._api = api
-        self._weights = Weights(paths)
-        self._marks: list[list[Mark]] = [[] for _ in paths]
-        self._threads: dict[Mark, ImportedThread] = {}  # who has an item first
-        self._sums: dict[str, Sums] = {}
-        self._tallies: dict[str, Tally] = {}  # of sessions, with what is added to them
+        self._api = transcript.api
+        records = self._find_known(transcript, file_name, label)
+        self.known_count = len(records)
+        self.parent = self._find_parent(transcript)
+        self.label = self._choose_label(transcript, file_name, label, records)
+        self._known = _read_threads(ledger, records)
+        self._paths = TranscriptPaths(transcript)
+        self._digests: list[list[PrefixDigest]] = [[] for _ in self._paths.paths]
+        self._threads: dict[PrefixDigest, _ImportedThread] = {}  # the first that has an item
+        self._totals: dict[str, tuple[ThreadTotals, Usage]] = {}  # up to a step
         self._grown: set[str] = set()
         self._named: set[str] = set()
-        for thread in known:
-            for mark in thread.places:
-                self._threads.setdefault(mark, thread)
+        for thread in self._known:
+            for digest in thread.items:
+                self._threads.setdefault(digest, thread)
+        for number in self._paths.order:
+            self._digest_path(number)
+        self.changes = {number: self._plan_path(number) for number in self._paths.select_sessions()}
 
-    def plan(self) -> list[Growth]:
-        """What is added, path by path, each behind the one it leaves."""
-        order = in_order(self._paths)
-        for number in order:
-            self._mark(number)
-        worthy = self._weights.worthy(order)
-        return [self._grow(number) for number in order if number in worthy]
+    def report(self) -> ImportReport:
+        """Return the changes, without paths whose items are in a session that another path extends."""
+        grown = {change.label for change in self.changes.values() if change.steps}
+        sessions = tuple(
+            change
+            for number, change in self.changes.items()
+            if self._paths.paths[number].items and (change.steps or change.label not in grown)
+        )
+        return ImportReport(label=self.label, sessions=sessions, left_out=len(self._paths.paths) - len(self.changes))
 
-    def _grow(self, number: int) -> Growth:
-        path, marks = self._paths[number], self._marks[number]
-        there = next((place for place, mark in enumerate(marks) if mark not in self._threads), len(marks))
-        before = marks[there - 1] if there else self._mark_before(path)
-        thread = self._continued(before) if there or number == 0 else None
-        if thread is None and there < len(marks):
-            thread = self._half_written(before, path.items[there:]) or (self._left(before) if number == 0 else None)
+    def list_labels(self) -> list[str]:
+        """Return the sessions that have messages of the transcript, each once."""
+        used = (change.label for number, change in self.changes.items() if self._paths.paths[number].items)
+        return list(dict.fromkeys(used))
+
+    # ---- sessions --------------------------------------------------------------------------------------------
+
+    def _find_known(self, transcript: Transcript, file_name: str, label: str) -> list[SessionRecord]:
+        main = ""
+        if not transcript.id:  # only the name tells one conversation from another
+            main = label or _name_main_session(transcript, file_name, "", lambda _: False)
+        identity = {"format": transcript.format, "agent": transcript.agent}
+        ids = {transcript.id, *transcript.other_ids}
+        return _find_sessions(self._ledger, self._ledger.sessions(status=None), identity, ids, main)
+
+    def _find_parent(self, transcript: Transcript) -> str:
+        if not transcript.agent:
+            return ""
+        identity = {"format": transcript.format, "agent": "", "kind": "main"}
+        ids = {transcript.id, *transcript.other_ids}
+        found = _find_sessions(self._ledger, self._ledger.sessions(status=None), identity, ids)
+        return found[0].label if found else ""
+
+    def _choose_label(self, transcript: Transcript, file_name: str, label: str, known: Sequence[SessionRecord]) -> str:
+        if known:
+            return known[0].label
+        if not label:
+            return _name_main_session(transcript, file_name, self.parent, self._is_taken)
+        if self._is_taken(label):
+            raise SessionExistsError(
+                f"session {label!r} exists already, with another conversation", hint="choose another name"
+            )
+        return label
+
+    def _choose_path_label(self, number: int) -> str:
+        label = self.label
+        if number or self._known:
+            path = self._paths.paths[number]
+            label = _name_branch(path, self.label, lambda name: name in self._named or self._is_taken(name))
+        self._named.add(label)
+        return label
+
+    def _is_taken(self, label: str) -> bool:
+        return self._ledger.session(label) is not None
+
+    # ---- changes ---------------------------------------------------------------------------------------------
+
+    def _plan_path(self, number: int) -> SessionChange:
+        path, digests = self._paths.paths[number], self._digests[number]
+        there = next((index for index, digest in enumerate(digests) if digest not in self._threads), len(digests))
+        before = digests[there - 1] if there else self._get_digest_before(path)
+        thread = self._find_ending_thread(before) if there or number == 0 else None
+        if thread is None and there < len(digests):
+            thread = self._find_growing_thread(before, path.items[there:])
+            thread = thread or (self._find_rewound_thread(before) if number == 0 else None)
             if thread is None:
-                return self._leave(number, there, before)
-        growth = None if thread is None else self._go_on(number, there, before, thread)
-        if growth is not None:
-            return growth
-        label = self._threads[marks[-1]].label if marks else self._label
-        return Growth(path, label, tally=self._tally_of(label))
+                return self._fork_session(number, there, before)
+        change = None if thread is None else self._extend(number, there, before, thread)
+        return change or self._keep(path, self._threads[digests[-1]].label if digests else self.label)
 
-    def _go_on(self, number: int, there: int, before: Mark, thread: ImportedThread) -> Growth | None:
-        """Add to a session what it does not have yet; None if it has everything.
+    def _keep(self, path: TranscriptPath, label: str) -> SessionChange:
+        """Return no change of the session that has a path; the report leaves out one that another path changes."""
+        record = None if label in self._grown else self._ledger.session(label)
+        if record is None:
+            return SessionChange(label=label, kind=path.kind, totals=ThreadTotals())
+        totals, is_open = read_totals(self._ledger, record.tip), record.open_turn is not None
+        return SessionChange(label=label, kind=path.kind, totals=totals, is_open=is_open)
 
-        Turns at its end are replaced if they are not what they would be had all of the transcript been imported at
-        once: more of a reply has been written since, or its usage, or the transcript went back.
+    def _extend(self, number: int, there: int, before: PrefixDigest, thread: _ImportedThread) -> SessionChange | None:
+        """Add the missing items to a session; None if it has everything.
+
+        Turns at its end are replaced if they differ from an import of the whole transcript at once: the program has
+        written more of a reply since, or its usage, or the transcript went back.
         """
-        keys: list[Key] = [(number, place) for place in range(there, len(self._paths[number].items))]
-        own = self._own_keys(thread, number, there)
-        replaced = thread.newest_behind(before)
-        changed = self._find_changed(thread, [*own, *keys], [*map(self._mark_of, own), *replaced])
+        keys: list[ItemKey] = [(number, index) for index in range(there, len(self._paths.paths[number].items))]
+        own = self._find_own_keys(thread, number, there)
+        replaced = thread.list_after(before)
+        changed = self._find_changed(thread, [*own, *keys], [*map(self._get_digest, own), *replaced])
         if self._may_replace(thread, changed):
             first = len(own) + len(replaced) - len(changed)
             replaced, keys = changed, [*own[first:], *keys]
         if not keys:
             return None
-        after = thread.tip
         self._grown.add(thread.label)
-        steps = self._weave(keys, self._standing(after), thread, replaced=replaced)
-        return Growth(self._paths[number], thread.label, after=after, steps=steps, tally=self._tallies[thread.label])
+        return self._build(number, keys, thread, replaced=replaced)
 
-    def _own_keys(self, thread: ImportedThread, number: int, there: int) -> list[Key]:
-        """Return the last items that a path and a thread have in common, from the beginning of a turn on.
-
-        Those that other threads have, too, are left out, and more than could be replaced.
-        """
-        keys = takewhile(lambda key: self._mark_of(key) in thread.places, backwards(self._paths, number, there))
-        found = [*islice(keys, _MOST_REPLACED + 1)][::-1]
-        if len(found) <= _MOST_REPLACED:
-            return found
-        names = [thread.places[self._mark_of(key)].step for key in found]
-        starts = (at for at in range(1, len(names)) if names[at] != names[at - 1])
-        return found[next((at for at in starts if thread.shapes[names[at]].turn == names[at]), len(found)) :]
-
-    def _find_changed(self, thread: ImportedThread, keys: Sequence[Key], known: Sequence[Mark]) -> list[Mark]:
-        """Return the items of a thread from the first turn on that would be another if all was imported at once.
-
-        Args:
-            thread: The thread.
-            keys: What the transcript has from the thread's first own item on.
-            known: What the thread has.
-        """
-        weaver = Weaver(ImportResumePoint(), self._api, lambda _: 0, lambda _: None)
-        woven = [each for each in weaver.weave(self._placed(keys)) if each.keys]
-        wanted = _join_results([("", shape_of(each.step), [*map(self._mark_of, each.keys)]) for each in woven])
-        groups = groupby(known, key=lambda mark: thread.places[mark].step)
-        there = _join_results([(*thread.shapes[name], [*marks]) for name, marks in groups])
-        for at, (turn, content, marks) in enumerate(there):
-            _, new, found = wanted[at] if at < len(wanted) else ("", None, [])
-            is_growing = at == len(there) - 1 and content[0] == "result"  # each may come by itself
-            if new != content or (found[: len(marks)] if is_growing else found) != marks:
-                first = next(place for place in range(at + 1) if there[place][0] == turn)
-                return [mark for _, _, each in there[first:] for mark in each]
-        return []
-
-    def _may_replace(self, thread: ImportedThread, marks: Sequence[Mark]) -> bool:
-        """True if items can be added again: not too many, and no compaction among them."""
-        kinds = {thread.shapes[thread.places[mark].step].content[0] for mark in marks}
-        return 0 < len(marks) <= _MOST_REPLACED and "compaction" not in kinds
-
-    def _leave(self, number: int, there: int, before: Mark) -> Growth:
-        """A session that begins at the end of the nearest turn before; what follows that is added again."""
-        path = self._paths[number]
-        keys: list[Key] = [(number, place) for place in range(len(path.items) - 1, there - 1, -1)]
+    def _fork_session(self, number: int, there: int, before: PrefixDigest) -> SessionChange:
+        """Start a session at the end of the nearest turn before; items after that are added again."""
+        keys: list[ItemKey] = [(number, index) for index in range(len(self._digests[number]) - 1, there - 1, -1)]
         fork = None
-        for key in backwards(self._paths, number, there):
-            fork = self._fork(self._marks[key[0]][key[1]])
+        for key in self._paths.walk_back(number, there):
+            fork = self._find_fork_point(self._get_digest(key))
             if fork is not None:
                 break
             keys.append(key)
-        label = self._name(path, number)
-        after = fork.step if fork else None
-        steps = self._weave(keys[::-1], ImportResumePoint(sums=self._sums_at(after)), ImportedThread(label, fork))
-        note = self._why(before) if there or number == 0 else ""
-        return Growth(path, label, True, after, steps, note, self._tallies[label])  # noqa: FBT003 - named
+        thread = _ImportedThread(self._choose_path_label(number), fork)
+        note = self._explain_fork(before) if there or number == 0 else ""
+        return self._build(number, keys[::-1], thread, is_new=True, note=note)
 
-    def _weave(
-        self, keys: Sequence[Key], standing: ImportResumePoint, thread: ImportedThread, *, replaced: Sequence[Mark] = ()
-    ) -> tuple[NewStep, ...]:
-        def kept(key: Key) -> str | None:
-            place = thread.find(self._marks[key[0]][key[1]])
-            return place.step if place else None
+    def _build(
+        self,
+        number: int,
+        keys: Sequence[ItemKey],
+        thread: _ImportedThread,
+        *,
+        replaced: Sequence[PrefixDigest] = (),
+        is_new: bool = False,
+        note: str = "",
+    ) -> SessionChange:
+        """Build the steps of items at the end of a thread, in the place of those that are replaced."""
 
-        weaver = Weaver(standing, self._api, self._weights.of, kept)
+        def find_step(key: ItemKey) -> str | None:
+            item = thread.find(self._get_digest(key))
+            return item.step if item else None
+
+        after = thread.tip
+        tip = None if after is None or is_new else self._ledger.step(after)  # a new session begins after a turn
+        turn = Turn(self._ledger.thread(tip.id, first=tip.turn)) if tip is not None and not tip.closes else None
+        totals, spent = self._get_totals(after)
+        builder = StepBuilder(
+            self._paths, self._api, self._paths.count_tokens, find_step, turn=turn, totals=totals, spent=spent
+        )
         if replaced:
-            tip = self._ledger.step(thread.tip or "")
-            weaver.take_back(self._steps_of(thread, replaced), tip.compaction if tip else None)
-            for mark in replaced:
-                self._forget(mark, thread)
-        woven = weaver.weave(self._placed(keys))
-        for each in woven:
-            self._note(each, thread)
-        return tuple(each.step for each in woven)
+            builder.revert(self._read_steps(thread, replaced), tip.compaction if tip else None)
+            for digest in replaced:
+                self._forget(digest, thread)
+        built = builder.build(keys)
+        for step, own in built:
+            digests = [*map(self._get_digest, own)]
+            thread.add(step, digests)
+            for digest in digests:
+                self._threads.setdefault(digest, thread)
+        self._totals |= builder.totals
+        steps = tuple(step for step, _ in built)
+        return SessionChange(
+            label=thread.label,
+            kind=self._paths.paths[number].kind,
+            is_new=is_new,
+            after=after,
+            steps=steps,
+            totals=builder.totals[steps[-1].id][0],
+            is_open=not steps[-1].closes,
+            note=note,
+        )
 
-    def _note(self, woven: Woven, thread: ImportedThread) -> None:
-        marks = [*map(self._mark_of, woven.keys)]
-        if woven.step.kind == "revert":
-            thread.take_back(woven.step.id, count_reverted_messages(woven.step))
-        else:
-            thread.add(woven.step.id, marks, closes=woven.step.closes)
-        for mark in marks:
-            self._threads.setdefault(mark, thread)
-        if woven.sums is not None:
-            self._sums[woven.step.id] = woven.sums
-            self._tallies[thread.label] = woven.sums.tally
-
-    # ---- what there is --------------------------------------------------------------------------------------
-
-    def _mark(self, number: int) -> None:
-        """Mark the items of a path; where nothing was imported before, any marks that differ will do."""
-        path, found = self._paths[number], self._marks[number]
-        if not self._known:
-            found += [b"%d.%d" % (number, place) for place in range(len(path.items))]
-            return
-        before = self._mark_before(path)
-        for item in path.items:
-            if isinstance(item, Summed):
-                before = compaction_mark(before, item.compaction.summary, replacements(item))
-            else:
-                before = message_mark(before, item.message)
-            found.append(before)
-
-    def _placed(self, keys: Iterable[Key]) -> list[Placed]:
-        return [(key, self._paths[key[0]].items[key[1]]) for key in keys]
-
-    def _mark_of(self, key: Key) -> Mark:
-        return self._marks[key[0]][key[1]]
-
-    def _mark_before(self, path: Path) -> Mark:
-        return START if path.leaves is None or not path.at else self._marks[path.leaves][path.at - 1]
-
-    def _continued(self, mark: Mark) -> ImportedThread | None:
-        """The session that ends with an item, and may be gone on with."""
-        ending = (thread for thread in self._known if thread.end == mark and thread.is_untouched)
-        return next((thread for thread in ending if mark != START and thread.label not in self._grown), None)
-
-    def _half_written(self, before: Mark, items: Sequence[TranscriptEntry | Summed]) -> ImportedThread | None:
-        """The session that may be gone on with and ends with the beginning of a reply, behind a mark.
-
-        Results of the reply may follow it there: tools are called while the rest of a reply is written.
-        """
-        item = items[0]
-        if isinstance(item, Summed) or item.message.role != "assistant":
-            return None
-        for thread in self._known:
-            behind = thread.newest_behind(before)
-            if not behind or not thread.is_untouched or thread.label in self._grown:
-                continue
-            reply, *results = (self._ledger.step(thread.places[mark].step) for mark in behind[:_MOST_REPLACED])
-            is_reply = reply is not None and reply.kind == "reply" and _is_beginning(reply, item)
-            if is_reply and len(behind) <= _MOST_REPLACED and _are_answered(results, items):
-                return thread
-        return None
-
-    def _left(self, before: Mark) -> ImportedThread | None:
-        """Return the main session if the transcript went back behind a mark and has the end of the session beside that.
-
-        The session then goes on with the main path, and what was left becomes a fork: as if all was imported at once.
-        """
-        thread = next(iter(self._known), None)
-        if thread is None or not thread.is_untouched or thread.label in self._grown:
-            return None
-        behind = thread.newest_behind(before)
-        beside = {mark for marks in self._marks[1:] for mark in marks}
-        return thread if beside.issuperset(behind) and self._may_replace(thread, behind) else None
-
-    def _steps_of(self, thread: ImportedThread, marks: Iterable[Mark]) -> list[Step]:
-        """Return the steps that have items of a thread, in their order."""
-        names = dict.fromkeys(thread.places[mark].step for mark in marks)
-        return [step for name in names if (step := self._ledger.step(name)) is not None]
-
-    def _forget(self, mark: Mark, thread: ImportedThread) -> None:
-        """Note that a thread is about to lose an item, which another one may have."""
-        other = next((each for each in self._known if each is not thread and mark in each.places), None)
-        if other is not None:
-            self._threads[mark] = other
-        elif self._threads.get(mark) is thread:
-            del self._threads[mark]
-
-    def _fork(self, mark: Mark) -> Fork | None:
-        """Where to leave a thread behind an item, if a turn ends there."""
-        thread = self._threads.get(mark)
-        place = thread.find(mark) if thread else None
-        if thread is None or place is None or place.last is None or not place.closes:
-            return None
-        return Fork(thread, place.number + 1, mark, place.last)
-
-    def _standing(self, tip: str | None) -> ImportResumePoint:
-        step = None if tip is None else self._ledger.step(tip)
-        if step is None or tip is None:
-            return ImportResumePoint()
-        sums = self._sums_at(tip)
-        if step.closes:
-            return ImportResumePoint(sums=sums)
-        turn = Turn(self._ledger.thread(tip, first=step.turn))
-        has_begun = any(each.kind in ("reply", "result") for each in turn.steps)
-        return ImportResumePoint(is_open=True, has_begun=has_begun, pending=turn.pending, sums=sums)
-
-    def _sums_at(self, name: str | None) -> Sums:
-        """The sums up to a step; every step that something is put behind has them."""
-        if name is None:
-            return Sums()
-        if name not in self._sums:
-            step = self._ledger.step(name)
+    def _get_totals(self, step_id: str | None) -> tuple[ThreadTotals, Usage]:
+        """Return totals and usage up to a step that others may follow; each such step has them."""
+        if step_id is None:
+            return ThreadTotals(), Usage()
+        if step_id not in self._totals:
+            step = self._ledger.step(step_id)
             spent = read_usage(step.data.get("spent")) if step else None
-            self._sums[name] = Sums(spent or Usage(), tally_until(self._ledger, name))
-        return self._sums[name]
+            self._totals[step_id] = read_totals(self._ledger, step_id), spent or Usage()
+        return self._totals[step_id]
 
-    def _tally_of(self, label: str) -> Tally:
-        """What a session consists of that nothing is added to."""
-        if label not in self._tallies:
-            record = self._ledger.session(label)
-            self._tallies[label] = tally_until(self._ledger, record.tip if record else None)
-        return self._tallies[label]
-
-    # ---- names ----------------------------------------------------------------------------------------------
-
-    def _name(self, path: Path, number: int) -> str:
-        label = self._label
-        if number or self._known:
-            label = name_path(path, self._label, lambda label: label in self._named or self._is_there(label))
-        self._named.add(label)
-        return label
-
-    def _is_there(self, label: str) -> bool:
-        return self._ledger.session(label) is not None
-
-    def _why(self, before: Mark) -> str:
+    def _explain_fork(self, before: PrefixDigest) -> str:
         if not self._known:
             return ""
         ended = next((thread for thread in self._known if thread.end == before and not thread.is_untouched), None)
-        return GONE_ON.format(label=ended.label) if ended else EARLIER.format(label=self._label)
+        if ended is not None:
+            return f"somebody has gone on with {ended.label!r} since it was imported"
+        return f"the transcript goes on from an earlier place than {self.label!r} stands at"
+
+    # ---- items -----------------------------------------------------------------------------------------------
+
+    def _digest_path(self, number: int) -> None:
+        """Compute the digests of a path. If nothing was imported before, any unique values will do."""
+        path, found = self._paths.paths[number], self._digests[number]
+        if not self._known:
+            found += [b"%d.%d" % (number, index) for index in range(len(path.items))]
+            return
+        before = self._get_digest_before(path)
+        for item in path.items:
+            if isinstance(item, TranscriptCompaction):
+                before = _digest_compaction(before, item.summary, list_replacements(item))
+            else:
+                before = _digest_message(before, item.message)
+            found.append(before)
+
+    def _get_digest(self, key: ItemKey) -> PrefixDigest:
+        return self._digests[key[0]][key[1]]
+
+    def _get_digest_before(self, path: TranscriptPath) -> PrefixDigest:
+        return _START if path.leaves is None or not path.at else self._digests[path.leaves][path.at - 1]
+
+    def _find_own_keys(self, thread: _ImportedThread, number: int, there: int) -> list[ItemKey]:
+        """Return the last items that a path and a thread share, from the beginning of a turn on.
+
+        Items that other threads have, too, are left out, and more than could be replaced.
+        """
+        before = self._paths.walk_back(number, there)
+        keys = takewhile(lambda key: self._get_digest(key) in thread.items, before)
+        found = [*islice(keys, _MAX_REPLACED_MESSAGES + 1)][::-1]
+        if len(found) <= _MAX_REPLACED_MESSAGES:
+            return found
+        steps = [thread.items[self._get_digest(key)].step for key in found]
+        starts = (at for at in range(1, len(steps)) if steps[at] != steps[at - 1])
+        return found[next((at for at in starts if thread.turns[steps[at]] == steps[at]), len(found)) :]
+
+    def _find_changed(
+        self, thread: _ImportedThread, keys: Sequence[ItemKey], known: Sequence[PrefixDigest]
+    ) -> list[PrefixDigest]:
+        """Return the items of a thread from the first turn on that an import of everything would make differently.
+
+        Args:
+            thread: The thread.
+            keys: The items of the transcript from the thread's first own item on.
+            known: The items of the thread.
+        """
+        builder = StepBuilder(
+            self._paths, self._api, lambda _: 0, lambda _: None, turn=None, totals=ThreadTotals(), spent=Usage()
+        )
+        built = [("", _get_shape(step), [*map(self._get_digest, own)]) for step, own in builder.build(keys) if own]
+        wanted = _join_results(built)
+        groups = groupby(known, key=lambda digest: thread.items[digest].step)
+        stored = _join_results([(thread.turns[step], thread.shapes[step], [*digests]) for step, digests in groups])
+        for at, (turn, shape, digests) in enumerate(stored):
+            _, new, found = wanted[at] if at < len(wanted) else ("", None, [])
+            is_growing = at == len(stored) - 1 and shape[0] == "result"  # tools finish one by one
+            if new != shape or (found[: len(digests)] if is_growing else found) != digests:
+                first = next(index for index in range(at + 1) if stored[index][0] == turn)
+                return [digest for _, _, each in stored[first:] for digest in each]
+        return []
+
+    def _may_replace(self, thread: _ImportedThread, digests: Sequence[PrefixDigest]) -> bool:
+        """True if items can be added again: not too many, and no compaction among them."""
+        kinds = {thread.shapes[thread.items[digest].step][0] for digest in digests}
+        return 0 < len(digests) <= _MAX_REPLACED_MESSAGES and "compaction" not in kinds
+
+    def _read_steps(self, thread: _ImportedThread, digests: Iterable[PrefixDigest]) -> list[Step]:
+        """Return the steps that have items of a thread, in their order."""
+        names = dict.fromkeys(thread.items[digest].step for digest in digests)
+        return [step for name in names if (step := self._ledger.step(name)) is not None]
+
+    def _forget(self, digest: PrefixDigest, thread: _ImportedThread) -> None:
+        """Note that a thread is about to lose an item, which another thread may have."""
+        other = next((each for each in self._known if each is not thread and digest in each.items), None)
+        if other is not None:
+            self._threads[digest] = other
+        elif self._threads.get(digest) is thread:
+            del self._threads[digest]
+
+    # ---- threads ---------------------------------------------------------------------------------------------
+
+    def _may_extend(self, thread: _ImportedThread) -> bool:
+        return thread.is_untouched and thread.label not in self._grown
+
+    def _find_ending_thread(self, digest: PrefixDigest) -> _ImportedThread | None:
+        """Return the thread that ends with an item, and may be extended."""
+        if digest == _START:
+            return None
+        return next((thread for thread in self._known if thread.end == digest and self._may_extend(thread)), None)
+
+    def _find_growing_thread(self, before: PrefixDigest, items: Sequence[PathItem]) -> _ImportedThread | None:
+        """Return the thread that may be extended, and ends with the beginning of the next reply.
+
+        Results of the reply may follow it there: tools are called while the program writes the rest of a reply.
+        """
+        item = items[0]
+        if isinstance(item, TranscriptCompaction) or item.message.role != "assistant":
+            return None
+        for thread in self._known:
+            after = thread.list_after(before)
+            if not after or not self._may_extend(thread):
+                continue
+            steps = (self._ledger.step(thread.items[digest].step) for digest in after[:_MAX_REPLACED_MESSAGES])
+            reply, *results = steps
+            is_reply = reply is not None and reply.kind == "reply" and _is_beginning(reply, item)
+            if is_reply and len(after) <= _MAX_REPLACED_MESSAGES and _has_results(items, results):
+                return thread
+        return None
+
+    def _find_rewound_thread(self, before: PrefixDigest) -> _ImportedThread | None:
+        """Return the main thread if the transcript went back, and has the end of that thread on a branch.
+
+        The session continues with the main path, and its end becomes a fork: as if all was imported at once.
+        """
+        thread = next(iter(self._known), None)
+        if thread is None or not self._may_extend(thread):
+            return None
+        after = thread.list_after(before)
+        branches = {digest for digests in self._digests[1:] for digest in digests}
+        return thread if branches.issuperset(after) and self._may_replace(thread, after) else None
+
+    def _find_fork_point(self, digest: PrefixDigest) -> _ForkPoint | None:
+        """Return the fork point after an item, if a turn ends there."""
+        thread = self._threads.get(digest)
+        item = thread.find(digest) if thread else None
+        if thread is None or item is None or item.last is None or not item.closes:
+            return None
+        return _ForkPoint(thread, item.number + 1, digest, item.last)
 
 
-def _join_results(steps: Iterable[_Compared]) -> list[_Compared]:
-    """Return steps with results that follow each other as one: tools finish one by one."""
-    joined: list[_Compared] = []
-    for turn, content, marks in steps:
-        if joined and content[0] == "result" and joined[-1][1] == content:
-            joined[-1] = (*joined[-1][:2], [*joined[-1][2], *marks])
+def _join_results(steps: Iterable[_ComparedStep]) -> list[_ComparedStep]:
+    """Join consecutive steps with results: tools finish one by one."""
+    joined: list[_ComparedStep] = []
+    for turn, shape, digests in steps:
+        if joined and shape[0] == "result" and joined[-1][1] == shape:
+            joined[-1] = (*joined[-1][:2], [*joined[-1][2], *digests])
         else:
-            joined.append((turn, content, marks))
+            joined.append((turn, shape, digests))
     return joined
 
 
 def _is_beginning(step: Step, entry: TranscriptEntry) -> bool:
-    """True if a recorded reply is the beginning of an entry: the same reply, cut off while it was written."""
+    """True if a stored reply is the beginning of an entry: the same reply, imported while it was written."""
     known, now = step.messages[-1].parts, entry.message.parts
     names = {str(step.data.get("id") or ""), entry.reply} - {""}
     if len(names) > 1 or not known or len(now) < len(known) or known[:-1] != now[: len(known) - 1]:
@@ -670,247 +890,14 @@ def _is_beginning(step: Step, entry: TranscriptEntry) -> bool:
     return last == grown
 
 
-def _are_answered(results: Sequence[Step | None], items: Sequence[TranscriptEntry | Summed]) -> bool:
-    """True if steps are results and nothing else, and all of these are among the results of a reply in a transcript."""
-    if not all(step is not None and step.kind == "result" for step in results):
+def _has_results(items: Sequence[PathItem], steps: Sequence[Step | None]) -> bool:
+    """True if steps have only results, all of which follow the reply that begins the items."""
+    if not all(step is not None and step.kind == "result" for step in steps):
         return False
-    known = {part.call_id for step in results if step for message in step.messages for part in message.tool_results}
+    known = {part.call_id for step in steps if step for message in step.messages for part in message.tool_results}
     found: set[str] = set()
     for item in items[1:]:
-        if isinstance(item, Summed) or not item.message.tool_results:
+        if isinstance(item, TranscriptCompaction) or not item.message.tool_results:
             break
         found.update(part.call_id for part in item.message.tool_results)
     return known <= found
-
-
-ATTEMPTS = 5
-"""So often an import begins anew because somebody else has changed the same sessions meanwhile."""
-ABOUT = "transcript"
-"""Where a session says what it was imported from."""
-
-
-class Given(NamedTuple):
-    """What is imported.
-
-    Attributes:
-        transcript: What was read.
-        source: The bytes it was read from; digest: their address, where it is known.
-        name: What the file is called.
-        label: What the session shall be called; "" for whatever fits.
-        cwd: The directory it is about, where it does not say so itself.
-    """
-
-    transcript: Transcript
-    source: bytes = b""
-    name: str = ""
-    label: str = ""
-    cwd: str = ""
-    digest: str = ""
-
-
-class Imported(NamedTuple):
-    """What became of a transcript.
-
-    Attributes:
-        label: The main session.
-        growths: What was added to which session, path by path.
-        origin: The session that the main one belongs to: that of which it is a subagent.
-        left_out: How many branches are no sessions, because there are too many.
-        known: How many sessions there were of it before.
-    """
-
-    label: str
-    growths: tuple[Growth, ...] = ()
-    origin: str = ""
-    left_out: int = 0
-    known: int = 0
-
-
-def import_transcript(ledger: Ledger, given: Given, *, dry_run: bool = False) -> Imported:
-    """Bring a transcript into a ledger; what is there already stays as it is.
-
-    Each session is added in one transaction. If the import is cut off between two, the next one adds the rest.
-
-    Args:
-        ledger: Where to.
-        given: What.
-        dry_run: Whether to say only what would be added.
-
-    Raises:
-        SessionExistsError: The session that is named is another conversation.
-        LedgerError: The ledger cannot be written.
-    """
-    for attempt in range(ATTEMPTS):
-        planned = _plan(ledger, given)
-        if dry_run:
-            return planned
-        try:
-            _write(ledger, given, planned)
-        except (ConflictError, SessionExistsError):  # somebody else was faster
-            if attempt == ATTEMPTS - 1:
-                raise
-        else:
-            return planned
-    raise AssertionError  # the last attempt returns or raises
-
-
-def find_imported(ledger: Ledger, digest: str) -> list[SessionRecord]:
-    """The sessions of a file that was imported whole, the main one first; none where it was not.
-
-    Args:
-        ledger: Where to look.
-        digest: The address of the file's content, as `digest_of` gives it.
-    """
-    records = ledger.sessions(status=None)
-    for record in records:
-        about = about_import(record)
-        if about.get("digest") != digest or not _is_own(ledger, record):
-            continue
-        identity = {name: about.get(name) for name in ("format", "agent")}
-        found = _made_of(ledger, records, identity, _ids_of(about), "" if about.get("id") else record.label)
-        if len(found) >= about.get("sessions", 1):  # else the import was cut off
-            return found
-    return []
-
-
-def about_import(record: SessionRecord) -> dict[str, Any]:
-    """What a session knows of the transcript it was imported from; nothing for others."""
-    about = record.data.get(ABOUT)
-    return about if isinstance(about, dict) else {}
-
-
-def known_sessions(ledger: Ledger, given: Given) -> list[SessionRecord]:
-    """The sessions that were made of this transcript before, the main one first."""
-    wanted = ""
-    if not given.transcript.id:  # one conversation is told from another by its name only
-        wanted = given.label or name_session(given.transcript, given.name, "", lambda _: False)
-    transcript = given.transcript
-    identity = {"format": transcript.format, "agent": transcript.agent}
-    return _made_of(ledger, ledger.sessions(status=None), identity, {transcript.id, *transcript.other_ids}, wanted)
-
-
-def digest_of(source: bytes) -> str:
-    """The address of a file's content."""
-    return blake2b(source, digest_size=32).hexdigest()
-
-
-def _ids_of(about: dict[str, Any]) -> set[str]:
-    """Return the names that the program gave to the transcript of a session."""
-    others = about.get("other_ids")
-    return {str(about.get("id", "")), *(map(str, others) if isinstance(others, list) else ())}
-
-
-def _made_of(
-    ledger: Ledger, records: Iterable[SessionRecord], identity: dict[str, Any], ids: Container[str], main: str = ""
-) -> list[SessionRecord]:
-    """Of these sessions those that were made of one transcript, each behind the one it was forked from, the main first.
-
-    Args:
-        ledger: Where they are.
-        records: The sessions.
-        identity: What they know of the transcript.
-        ids: Its names, of which they know one.
-        main: The main one's name, where that tells one transcript from another.
-    """
-    found = [
-        each
-        for each in records
-        if (about := about_import(each)).items() >= identity.items()
-        and any(name in ids for name in _ids_of(about))
-        and _is_own(ledger, each)
-    ]
-    if main:
-        found = [each for each in found if _is_called(ledger, str(about_import(each).get("main")), main)]
-    return sorted(found, key=lambda each: (about_import(each).get("number", 0), each.created, each.label))
-
-
-def _is_called(ledger: Ledger, label: str, other: str) -> bool:
-    """Whether two names are of one session, or would be."""
-    one, two = ledger.session(label), ledger.session(other)
-    return label == other or (one is not None and two is not None and one.label == two.label)
-
-
-def _is_own(ledger: Ledger, record: SessionRecord) -> bool:
-    """Whether a session was made by an import; a fork of it has inherited what it knows of that."""
-    named = ledger.session(str(about_import(record).get("session")))
-    return named is not None and named.label == record.label
-
-
-def _parent(ledger: Ledger, transcript: Transcript) -> str:
-    """The session of which a transcript is a subagent, if it was imported."""
-    if not transcript.agent:
-        return ""
-    identity = {"format": transcript.format, "agent": "", "kind": "main"}
-    made = _made_of(ledger, ledger.sessions(status=None), identity, {transcript.id, *transcript.other_ids})
-    return made[0].label if made else ""
-
-
-def _label(ledger: Ledger, given: Given, known: Sequence[SessionRecord], parent: str) -> str:
-    if known:
-        return known[0].label
-    if not given.label:
-        return name_session(given.transcript, given.name, parent, lambda label: ledger.session(label) is not None)
-    if ledger.session(given.label) is not None:
-        raise SessionExistsError(
-            f"session {given.label!r} exists already, with another conversation", hint="choose another name"
-        )
-    return given.label
-
-
-def _plan(ledger: Ledger, given: Given) -> Imported:
-    known, origin = known_sessions(ledger, given), _parent(ledger, given.transcript)
-    label = _label(ledger, given, known, origin)
-    threads = Threads(ledger, known).threads
-    paths = read_paths(given.transcript)
-    growths = tuple(ImportPlanner(ledger, paths, threads, label, given.transcript.api).plan())
-    return Imported(label, growths, origin, len(paths) - len(growths), len(known))
-
-
-def _write(ledger: Ledger, given: Given, planned: Imported) -> None:
-    """Add what was planned; the same file is known at once when as many sessions are there as it became."""
-    labels = list(dict.fromkeys(growth.label for growth in planned.growths if growth.path.items))
-    first = labels[0] if labels else planned.label  # not the main one, where nothing is said on the main path
-    about: dict[str, Any] = {"sessions": len(labels)}
-    if given.transcript.other_ids:
-        about["other_ids"] = list(given.transcript.other_ids)
-    if given.source:
-        digest = given.digest or digest_of(given.source)
-        about |= {"digest": digest, "source": keep_source(ledger, given.source)}
-    for number, growth in enumerate(planned.growths, planned.known):
-        if growth.is_new:
-            data = _data(given, planned, growth, number)
-            if growth.label == first:
-                data[ABOUT] |= about
-            origin = planned.origin if growth.label == planned.label else planned.label
-            ledger.create(growth.label, head=growth.after, origin=origin, data=data, steps=growth.steps)
-        elif growth.steps:
-            ledger.append_many(growth.label, growth.steps, after=growth.after)
-    record = ledger.session(first)
-    if record is not None and not about_import(record).items() >= about.items():
-        # Nobody has said anything in it by that. A file that grows may say later which model it is, and where.
-        known = {"model": given.transcript.model, "cwd": _cwd(given)} if _is_imported(ledger, record) else {}
-        found = {name: value for name, value in known.items() if value}
-        data = {**record.data, **found, ABOUT: {**about_import(record), **about}}
-        ledger.update(first, data=data, updated=record.updated)
-
-
-def _data(given: Given, planned: Imported, growth: Growth, number: int) -> dict[str, Any]:
-    transcript = given.transcript
-    names = {"session": growth.label, "main": planned.label, "kind": growth.path.kind, "number": number}
-    about = {"format": transcript.format, "id": transcript.id, "agent": transcript.agent, **names}
-    return {"model": transcript.model, "cwd": _cwd(given), ABOUT: about}
-
-
-def _cwd(given: Given) -> str:
-    return given.transcript.cwd if _is_absolute(given.transcript.cwd) else given.cwd
-
-
-def _is_imported(ledger: Ledger, record: SessionRecord) -> bool:
-    """True if the newest step of a session was imported, so that the user has not gone on with it."""
-    tip = None if record.tip is None else ledger.step(record.tip)
-    return tip is not None and "imported" in tip.data
-
-
-def _is_absolute(path: str) -> bool:
-    """Whether a path says where it is, on whichever system; a session works there when it is gone on with."""
-    return PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute()

@@ -30,150 +30,194 @@ from nexus_core.session.steps.tail import Tail
 from nexus_core.session.steps.turns import client_calls, read_usage
 from nexus_core.tokens.estimator import SimpleTokenCounter
 from nexus_core.tokens.messages import count_messages
+from nexus_core.transcripts.base import TranscriptCompaction
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import ToolResult, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
-    from nexus_core.session.steps.recorded import RecordedCall
-    from nexus_core.transcripts.base import (
-        BranchKind,
-        Transcript,
-        TranscriptBranch,
-        TranscriptCompaction,
-        TranscriptEntry,
-    )
+    from nexus_core.session.steps.turns import Turn
+    from nexus_core.transcripts.base import BranchKind, Transcript, TranscriptBranch, TranscriptEntry
     from nexus_core.types.ledger import Ledger, Step, StepKind
-    from nexus_core.types.messages import Message
+    from nexus_core.types.messages import Message, ToolCall
 
-if TYPE_CHECKING:
+    PathItem = TranscriptEntry | TranscriptCompaction
     PathKind = Literal["main"] | BranchKind
+    _KeyedItem = tuple["ItemKey", PathItem]
+    _RunKind = Literal["input", "reply", "result", "compaction"]
 
-Key = tuple[int, int]
-"""An item of a transcript: its path, and its place there."""
+ItemKey = tuple[int, int]
+"""The number of a path, and the index of an item in it."""
+
+MAX_BRANCHES = 1000
+"""Branches that become sessions. No person makes more by hand; the stored file has the others."""
+MIN_REPEATED_TOKENS = 100_000
+"""Tokens that branches may repeat in any case; a longer transcript allows as many as it has."""
+ESTIMATE = SimpleTokenCounter()
+"""Exact counts take longer, and most of a long session is never sent again. What is sent is counted then."""
+_MESSAGES = "messages"
+"""In a step's data: messages of the thread up to the step."""
+MAX_TIME_MS = 1 << 50
+"""The largest time that a ledger accepts, in milliseconds since 1970."""
+_NO_STEP = ""
+"""Instead of the step of a call, for a result that answers no call of its turn."""
 
 
-class Summed(NamedTuple):
-    """A compaction at its place.
+# ---- paths --------------------------------------------------------------------------------------------------------
+
+
+class TranscriptPath(NamedTuple):
+    """The main path or a branch of a transcript.
 
     Attributes:
-        compaction: What the transcript says of it.
-        kept: The first item of the path that the model still read; None where it read none of them any more.
-    """
-
-    compaction: TranscriptCompaction
-    kept: int | None
-
-
-class Path(NamedTuple):
-    """Items that follow each other.
-
-    Attributes:
-        kind: Why it is one of its own.
+        kind: The main path, or the kind of the branch.
         name: The subagent's name.
-        items: What was said, and where it was compacted.
-        leaves: The path it leaves, by its place in the list; None where nothing comes before it.
-        at: How many items of that path come before it.
+        items: Entries and compactions, in their order.
+        leaves: Number of the path that it forks from; None if nothing comes before it.
+        at: Number of items of that path before the fork.
     """
 
     kind: PathKind
     name: str
-    items: tuple[TranscriptEntry | Summed, ...]
+    items: tuple[PathItem, ...]
     leaves: int | None = None
     at: int = 0
 
 
-def time_of(item: TranscriptEntry | Summed) -> str:
-    """When it was, as the transcript has it."""
-    return item.compaction.time if isinstance(item, Summed) else item.time
-
-
-def read_paths(transcript: Transcript) -> list[Path]:
-    """The main path, then the branches in their order."""
-    main = _Main(transcript)
-    paths = [Path("main", transcript.agent, main.items)]
-    for branch in transcript.branches:
-        leaves, at = _start(branch, transcript.branches, main)
-        paths.append(Path(branch.kind, branch.name, branch.entries, leaves, at))
-    return paths
-
-
-def in_order(paths: Sequence[Path]) -> list[int]:
-    """The paths, each behind the one it leaves; else as they come."""
-    done: dict[int, None] = {}
-    for number in range(len(paths)):
-        waiting: dict[int, None] = {}
-        here: int | None = number
-        while here is not None and here not in done and here not in waiting:
-            waiting[here] = None
-            here = paths[here].leaves
-        done.update(dict.fromkeys(reversed(waiting)))
-    return list(done)
-
-
-def backwards(paths: Sequence[Path], path: int, count: int) -> Iterator[Key]:
-    """The items before a place, the nearest first: of the path, and of those it leaves."""
-    seen: set[int] = set()
-    here: int | None = path
-    while here is not None and here not in seen:
-        seen.add(here)
-        for place in range(count - 1, -1, -1):
-            yield here, place
-        left = paths[here]
-        here, count = left.leaves, left.at
-
-
-class _Main:
-    """The main path, with its compactions among the entries."""
-
-    def __init__(self, transcript: Transcript) -> None:
-        self.places: list[int] = []  # of each entry among the items
-        count = len(transcript.entries)
-        # One at the end that does not say anything yet is still being written.
-        self._compactions = [each for each in transcript.compactions if each.at < count or each.context]
-        items: list[TranscriptEntry | Summed] = []
-        left = list(self._compactions)
-        for number, entry in enumerate(transcript.entries):
-            while left and left[0].at <= number:
-                items.append(self._summed(left.pop(0)))
-            self.places.append(len(items))
-            items.append(entry)
-        items += [self._summed(each) for each in left]
-        self.items = tuple(items)
-
-    def until(self, at: int, line: int) -> int:
-        """How many items come before a line that follows so many entries."""
-        count = self.places[at - 1] + 1
-        return count + sum(each.at == at and each.line < line for each in self._compactions)
-
-    def _summed(self, compaction: TranscriptCompaction) -> Summed:
-        is_kept = compaction.kept_from < min(compaction.at, len(self.places))
-        return Summed(compaction, self.places[compaction.kept_from] if is_kept else None)
-
-
-def _start(branch: TranscriptBranch, branches: Sequence[TranscriptBranch], main: _Main) -> tuple[int | None, int]:
-    if branch.kind == "subagent" and (branch.leaves is None or branches[branch.leaves].name != branch.name):
-        return None, 0  # it has its own task, and reads nothing of what was said before
-    if not branch.at:
-        return None, 0
-    if branch.leaves is None:
-        return 0, main.until(branch.at, branch.entries[0].lines[0])
-    return branch.leaves + 1, branch.at
-
-
-MESSAGES = "messages"
-"""Where steps write down how many messages there are up to them."""
-
-
-class Tally(NamedTuple):
-    """What a thread consists of.
+class TranscriptPaths:
+    """The main path of a transcript, its branches, and the size of their items.
 
     Attributes:
-        turns: How many in which something was said; a compaction between two is none.
-        steps: How many.
-        messages: How many; an input that was sealed counts once.
-        tokens: What they take, whoever counted.
+        paths: The main path, then the branches in their order.
+        order: Numbers of the paths, each after the one it forks from.
+    """
+
+    def __init__(self, transcript: Transcript) -> None:
+        self._indexes: list[int] = []  # of each entry of the main path among its items
+        self._tokens: dict[ItemKey, int] = {}
+        count = len(transcript.entries)
+        # A compaction at the end without a summary is still being written.
+        self._compactions = [each for each in transcript.compactions if each.at < count or each.context]
+        self.paths = [TranscriptPath("main", transcript.agent, self._join_main_path(transcript.entries))]
+        for branch in transcript.branches:
+            leaves, at = self._find_fork(branch, transcript.branches)
+            self.paths.append(TranscriptPath(branch.kind, branch.name, branch.entries, leaves, at))
+        self.order = self._sort_paths()
+
+    def get_item(self, key: ItemKey) -> PathItem:
+        """Return an item of a path."""
+        return self.paths[key[0]].items[key[1]]
+
+    def find_first_kept(self, compaction: TranscriptCompaction) -> ItemKey | None:
+        """Return the first item that the model still reads after a compaction; None if it reads no earlier one."""
+        is_kept = compaction.kept_from < min(compaction.at, len(self._indexes))
+        return (0, self._indexes[compaction.kept_from]) if is_kept else None
+
+    def walk_back(self, path: int | None, count: int) -> Iterator[ItemKey]:
+        """Yield the items before an index, nearest first: those of the path, then of the paths it forks from."""
+        seen: set[int] = set()
+        while path is not None and path not in seen:
+            seen.add(path)
+            for index in range(count - 1, -1, -1):
+                yield path, index
+            here = self.paths[path]
+            path, count = here.leaves, here.at
+
+    def count_tokens(self, key: ItemKey) -> int:
+        """Estimate the tokens of an item; 0 for a compaction."""
+        if key not in self._tokens:
+            item = self.get_item(key)
+            found = 0 if isinstance(item, TranscriptCompaction) else count_messages(ESTIMATE, (item.message,))
+            self._tokens[key] = found
+        return self._tokens[key]
+
+    def select_sessions(self) -> list[int]:
+        """Return the paths that become sessions: the main one, and as many branches as there is room for.
+
+        A session can only be forked where a turn ends. A branch that leaves inside a turn repeats the beginning of the
+        turn, so that a crafted file could become a thousand times as large. The choice depends on nothing but the
+        transcript, whatever the ledger has of it.
+        """
+        if len(self.order) == 1:
+            return [0]
+        keys = ((path, index) for path in self.order for index in range(len(self.paths[path].items)))
+        room = max(MIN_REPEATED_TOKENS, sum(map(self.count_tokens, keys)))
+        found = {0}
+        for number in self.order:
+            repeated = self._count_repeated_tokens(number, room) if number else 0
+            if repeated <= room and len(found) <= MAX_BRANCHES:
+                found.add(number)
+                room -= repeated
+        return [number for number in self.order if number in found]
+
+    def _count_repeated_tokens(self, number: int, limit: int) -> int:
+        """Count the tokens that a branch repeats of the turn it leaves; stops above the limit."""
+        path = self.paths[number]
+        found = 0
+        for key in self.walk_back(path.leaves, path.at):
+            found += self.count_tokens(key)
+            if _is_user_message(self.get_item(key)) or found > limit:
+                break
+        return found
+
+    def _join_main_path(self, entries: Sequence[TranscriptEntry]) -> tuple[PathItem, ...]:
+        items: list[PathItem] = []
+        left = list(self._compactions)
+        for number, entry in enumerate(entries):
+            while left and left[0].at <= number:
+                items.append(left.pop(0))
+            self._indexes.append(len(items))
+            items.append(entry)
+        return (*items, *left)
+
+    def _find_fork(self, branch: TranscriptBranch, branches: Sequence[TranscriptBranch]) -> tuple[int | None, int]:
+        """Return the path that a branch leaves, and the number of its items before the fork."""
+        if branch.kind == "subagent" and (branch.leaves is None or branches[branch.leaves].name != branch.name):
+            return None, 0  # it has a task of its own, and reads nothing of the conversation
+        if not branch.at:
+            return None, 0
+        if branch.leaves is not None:
+            return branch.leaves + 1, branch.at
+        line = branch.entries[0].lines[0]
+        before = sum(each.at == branch.at and each.line < line for each in self._compactions)
+        return 0, self._indexes[branch.at - 1] + 1 + before
+
+    def _sort_paths(self) -> list[int]:
+        done: dict[int, None] = {}
+        for number in range(len(self.paths)):
+            waiting: dict[int, None] = {}
+            here: int | None = number
+            while here is not None and here not in done and here not in waiting:
+                waiting[here] = None
+                here = self.paths[here].leaves
+            done.update(dict.fromkeys(reversed(waiting)))
+        return list(done)
+
+
+def list_replacements(compaction: TranscriptCompaction) -> tuple[Message, ...]:
+    """Return the messages that replace a summary, where the program sent more than the summary."""
+    context = compaction.context
+    is_plain = all(entry.kind == "summary" for entry in context) and len(context) <= 1
+    return () if is_plain else tuple(entry.message for entry in context)
+
+
+def _is_user_message(item: PathItem) -> bool:
+    """True if the user wrote it, and no program in the user's name."""
+    return not isinstance(item, TranscriptCompaction) and item.kind == "said" and item.message.role == "user"
+
+
+# ---- totals -------------------------------------------------------------------------------------------------------
+
+
+class ThreadTotals(NamedTuple):
+    """Numbers of turns, steps, messages and tokens of a thread, as `import`, `list` and `stats` print them.
+
+    Attributes:
+        turns: Turns with messages; a compaction between two turns does not count.
+        steps: All steps.
+        messages: Messages; a rendered input counts once.
+        tokens: Tokens of the messages, by whichever counter.
     """
 
     turns: int = 0
@@ -182,324 +226,109 @@ class Tally(NamedTuple):
     tokens: int = 0
 
 
-def messages_of(kind: StepKind, count: int) -> int:
-    """How many messages a step adds, of so many that stand in it; one that is sealed repeats the input."""
-    return 0 if kind == "sealed" else count
-
-
-def tally(steps: Iterable[NewStep]) -> Tally:
-    """What steps consist of that follow each other from the first on."""
+def add_up_steps(steps: Iterable[NewStep]) -> ThreadTotals:
+    """Return the totals of consecutive steps from the first of a thread on."""
     turns = count = messages = tokens = 0
     is_open = False
     for step in steps:
         turns += not is_open and is_counted(step) and not continues(step)
         count += 1
-        messages += messages_of(step.kind, len(step.messages))
+        messages += _count_new_messages(step.kind, len(step.messages))
         tokens += step.tokens
         is_open = not step.closes
-    return Tally(turns, count, messages, tokens)
+    return ThreadTotals(turns, count, messages, tokens)
 
 
-def tally_until(ledger: Ledger, tip: str | None) -> Tally:
-    """What a thread in a ledger consists of; of a long one, no more is read than it takes to know."""
+def read_totals(ledger: Ledger, tip: str | None) -> ThreadTotals:
+    """Return the totals of a stored thread; reads only the steps since the last stored totals."""
     if tip is None:
-        return Tally()
+        return ThreadTotals()
     tail = Tail(ledger)
     step = tail.step(tip)
-    return Tally(turns_until(tail, step), step.position + 1, _messages_until(tail, step), tokens_until(tail, step))
+    messages = _count_messages_until(tail, step)
+    return ThreadTotals(turns_until(tail, step), step.position + 1, messages, tokens_until(tail, step))
 
 
-def _messages_until(tail: Tail, tip: Step) -> int:
+def _count_messages_until(tail: Tail, tip: Step) -> int:
     def is_numbered(steps: Sequence[Step]) -> bool:
-        return any(MESSAGES in step.data for step in steps)
+        return any(_MESSAGES in step.data for step in steps)
 
     found = 0
     for step in reversed(tail.newest(tip.id, is_numbered)):
-        if isinstance(number := step.data.get(MESSAGES), int):
+        if isinstance(number := step.data.get(_MESSAGES), int):
             return found + number
-        found += messages_of(step.kind, len(step.messages))
+        found += _count_new_messages(step.kind, len(step.messages))
     return found
 
 
-_LATEST = 1 << 50
-"""Milliseconds that a ledger takes for a time."""
+def _count_new_messages(kind: StepKind, count: int) -> int:
+    """Return how many of a step's messages are new; a `sealed` step repeats the input."""
+    return 0 if kind == "sealed" else count
 
 
-def read_moment(text: str) -> int | None:
-    """Milliseconds since 1970; None where a text is no time, or one that no clock ever showed.
-
-    Args:
-        text: As ISO 8601 has it, in UTC where no zone is named, or seconds since 1970.
-    """
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        return _read_seconds(text)
-    if time.tzinfo is None:
-        time = time.replace(tzinfo=UTC)
-    try:
-        return _within(time.timestamp())
-    except (OverflowError, ValueError):  # in the year 0, or after 9999, once the zone is taken off
-        return None
+# ---- steps --------------------------------------------------------------------------------------------------------
 
 
-def _read_seconds(text: str) -> int | None:
-    try:
-        return _within(float(text))
-    except (OverflowError, ValueError):
-        return None
-
-
-def _within(seconds: float) -> int | None:
-    moment = round(seconds * 1000)
-    return moment if 0 <= moment < _LATEST else None
-
-
-UNASKED = ""
-"""In the place of a step, for a result that answers no call of its turn."""
-
-
-class OpenCalls:
-    """The calls of a turn that wait for a result; true as long as there are any.
-
-    Args:
-        pending: Those that are recorded.
-    """
-
-    def __init__(self, pending: Iterable[RecordedCall] = ()) -> None:
-        self._waiting = UnansweredCalls()
-        self._keys: list[CallKey] = []
-        self._asked = 0
-        for each in pending:
-            self._waiting.add(each.call)
-            self._keys.append(each.key)
-
-    def __bool__(self) -> bool:
-        return bool(self._waiting)
-
-    def ask(self, step: str, messages: Sequence[Message]) -> None:
-        """What a reply asks for."""
-        calls = client_calls(messages)
-        for place, call in enumerate(calls):
-            self._waiting.add(call)
-            self._keys.append(CallKey(step, place))
-        self._asked = len(calls)
-
-    def answer(self, result: ToolResult) -> CallKey:
-        """The call that a result answers; one that answers none stands behind all others."""
-        place = self._waiting.take(result)
-        return CallKey(UNASKED, self._asked) if place is None else self._keys[place]
-
-
-if TYPE_CHECKING:
-    Placed = tuple[Key, TranscriptEntry | Summed]
-    RunKind = Literal["said", "reply", "result", "compaction"]
-
-
-class ImportRun(NamedTuple):
-    """Items of one kind.
+class StepBuilder:
+    """Builds the steps of consecutive items.
 
     Attributes:
-        kind: Who speaks: the user or a program in the user's name, the model, tools; or where it was compacted.
-        items: The items.
-        prompt: How many of them come before the first that the user said.
-        goes_on: Whether the model goes on by itself behind them, before the user says anything.
-        is_followed: Whether a program says something behind them, in the user's name.
-    """
-
-    kind: RunKind
-    items: Sequence[Placed]
-    prompt: int
-    goes_on: bool = False
-    is_followed: bool = False
-
-
-def entries_of(items: Sequence[Placed]) -> list[TranscriptEntry]:
-    """What was said in items, compactions left out."""
-    return [item for _, item in items if not isinstance(item, Summed)]
-
-
-def find_runs(items: Sequence[Placed]) -> list[ImportRun]:
-    """The runs of items that follow each other; what a compaction keeps begins with one."""
-    kept = {(key[0], item.kept) for key, item in items if isinstance(item, Summed)}
-    kinds = [_kind(item) for _, item in items]
-    ends = [0]
-    while ends[-1] < len(items):
-        ends.append(_end(items, kinds, ends[-1], kept))
-    runs: list[ImportRun] = []  # the last first, because each says what follows it
-    for end, start in pairwise(reversed(ends)):
-        runs.append(_run(kinds[start], items[start:end], runs[-1] if runs else None))
-    return runs[::-1]
-
-
-def _run(kind: RunKind, items: Sequence[Placed], following: ImportRun | None) -> ImportRun:
-    prompt = next((place for place, (_, item) in enumerate(items) if is_prompt(item)), len(items))
-    if following is None:
-        return ImportRun(kind, items, prompt)
-    is_answered = following.kind in ("reply", "result")
-    goes_on = is_answered or (following.goes_on and following.prompt == len(following.items))
-    return ImportRun(kind, items, prompt, goes_on, is_followed=following.kind == "said" and following.prompt > 0)
-
-
-def _end(items: Sequence[Placed], kinds: Sequence[RunKind], start: int, kept: Container[tuple[int, int | None]]) -> int:
-    kind, end = kinds[start], start + 1
-    if kind == "compaction":
-        return end
-    reply = _reply_of(items[start][1])
-    while end < len(items) and kinds[end] == kind and items[end][0] not in kept:
-        if kind == "reply" and _reply_of(items[end][1]) != reply:
-            break
-        end += 1
-    return end
-
-
-def _kind(item: TranscriptEntry | Summed) -> RunKind:
-    if isinstance(item, Summed):
-        return "compaction"
-    message = item.message
-    if message.role == "assistant":
-        return "reply"
-    return "result" if any(type(part) is ToolResult for part in message.parts) else "said"
-
-
-def is_prompt(item: TranscriptEntry | Summed) -> bool:
-    """Whether it is something that the user said."""
-    return not isinstance(item, Summed) and item.kind == "said" and item.message.role == "user"
-
-
-def _reply_of(item: TranscriptEntry | Summed) -> str:
-    return "" if isinstance(item, Summed) else item.reply
-
-
-MOST_BRANCHES = 1000
-"""So many branches become sessions; of more, which nobody ever made by hand, the file alone tells."""
-LEAST_ROOM = 100_000
-"""Tokens that may be there twice in any case; else as many as the transcript has."""
-ESTIMATE = SimpleTokenCounter()
-"""Counting as a model does takes longer, and most of a long session is never sent again; what is, is counted then."""
-
-
-class Weights:
-    """What the items of a transcript take.
+        totals: Totals and usage of the thread up to each step that others may follow, by the step's id.
 
     Args:
         paths: The transcript.
-    """
-
-    def __init__(self, paths: Sequence[Path]) -> None:
-        self._paths = paths
-        self._known: dict[Key, int] = {}
-
-    def of(self, key: Key) -> int:
-        """What an item takes; nothing for a compaction."""
-        if key not in self._known:
-            item = self._paths[key[0]].items[key[1]]
-            self._known[key] = 0 if isinstance(item, Summed) else count_messages(ESTIMATE, (item.message,))
-        return self._known[key]
-
-    def worthy(self, order: Sequence[int]) -> set[int]:
-        """The paths that become sessions: the main one, and as many branches as there is room for.
-
-        The same for the same transcript, whatever of it is in the ledger already.
-
-        Args:
-            order: The paths, each behind the one it leaves.
-        """
-        if len(order) == 1:
-            return {0}
-        every = ((path, place) for path in order for place in range(len(self._paths[path].items)))
-        room = max(LEAST_ROOM, sum(map(self.of, every)))
-        found = {0}
-        for number in order:
-            again = self._again(number, room) if number else 0
-            if again <= room and len(found) <= MOST_BRANCHES:
-                found.add(number)
-                room -= again
-        return found
-
-    def _again(self, number: int, most: int) -> int:
-        """What of the turn in which a branch leaves is there twice; more than `most` is not told apart."""
-        path = self._paths[number]
-        found = 0
-        for key in backwards(self._paths, path.leaves, path.at) if path.leaves is not None else ():
-            item = self._paths[key[0]].items[key[1]]
-            found += self.of(key)
-            if is_prompt(item) or found > most:
-                break
-        return found
-
-
-class Sums(NamedTuple):
-    """What a thread adds up to: what it cost, and what it consists of."""
-
-    spent: Usage = Usage()
-    tally: Tally = Tally()
-
-
-class Woven(NamedTuple):
-    """A step, the items it holds, and the sums up to it where something may be put behind it."""
-
-    step: NewStep
-    keys: tuple[Key, ...]
-    sums: Sums | None
-
-
-class ImportResumePoint(NamedTuple):
-    """Where a thread stands to which something is added.
-
-    Attributes:
-        is_open: Whether a turn is open.
-        has_begun: Whether anybody has answered in it.
-        pending: What was called in it and waits for a result.
-        sums: The sums up to there.
-    """
-
-    is_open: bool = False
-    has_begun: bool = False
-    pending: tuple[RecordedCall, ...] = ()
-    sums: Sums = Sums()
-
-
-class Weaver:
-    """Makes steps of items.
-
-    Args:
-        standing: Where the thread stands.
         api: The dialect of the messages.
-        weigh: What an item takes.
-        kept: The step that has an item, which the model still read after a compaction.
+        count_tokens: Returns the tokens of an item.
+        find_step: Returns the step of an item that is in the thread already; None if there is none.
+        turn: The thread's open turn; None if there is none.
+        totals: Totals of the thread so far.
+        spent: Usage of the thread so far.
     """
 
     def __init__(
-        self, standing: ImportResumePoint, api: str, weigh: Callable[[Key], int], kept: Callable[[Key], str | None]
+        self,
+        paths: TranscriptPaths,
+        api: str,
+        count_tokens: Callable[[ItemKey], int],
+        find_step: Callable[[ItemKey], str | None],
+        *,
+        turn: Turn | None,
+        totals: ThreadTotals,
+        spent: Usage,
     ) -> None:
-        self._is_open, self._has_begun = standing.is_open, standing.has_begun
-        self._calls = OpenCalls(standing.pending)
-        self._spent, (self._turns, self._count, self._messages, self._tokens) = standing.sums
-        self._moment: int | None = None
+        self._paths = paths
         self._api = api
-        self._weigh = weigh
-        self._find_kept = kept
+        self._count_tokens = count_tokens
+        self._find_step = find_step
+        self._is_open = turn is not None
+        self._has_begun = turn is not None and any(step.kind in ("reply", "result") for step in turn.steps)
+        self._turns, self._count, self._messages, self._all_tokens = totals
+        self._spent = spent
+        self._time: int | None = None
         self._continues = False
-        self._woven: list[Woven] = []
-        self._steps: dict[Key, str] = {}
-        self._names = new_ids()
+        self._forget_calls()
+        for each in turn.pending if turn is not None else ():
+            self._add_call(each.call, each.key)
+        self._ids = new_ids()
+        self._built: list[tuple[NewStep, tuple[ItemKey, ...]]] = []
+        self._steps: dict[ItemKey, str] = {}
+        self.totals: dict[str, tuple[ThreadTotals, Usage]] = {}
 
-    def take_back(self, steps: Sequence[Step], compaction: str | None) -> None:
-        """Leave out the newest steps with messages: the transcript has something else in their place.
+    def revert(self, steps: Sequence[Step], compaction: str | None) -> None:
+        """Take back the newest steps with messages, which the transcript has replaced.
 
-        The sums that follow are those of a thread that never had them.
+        The totals from here on are those of a thread that never had them.
 
         Args:
-            steps: The steps, with all of their messages.
-            compaction: The compaction that holds where the thread ends.
+            steps: The steps to take back, with all of their messages.
+            compaction: The compaction in effect at the end of the thread.
         """
-        if self._is_open:  # the calls of a reply that counts no more wait for nothing
+        if self._is_open:  # calls of a reply that no longer counts wait for no result
             self._append("interrupted", (), {"answers": [], "imported": []}, (), closes=True)
         for step in steps:
             self._spent = subtract_usage(self._spent, read_usage(step.data.get("usage")) or Usage())
-            self._messages -= messages_of(step.kind, len(step.messages))
-            self._tokens -= step.tokens
+            self._messages -= _count_new_messages(step.kind, len(step.messages))
+            self._all_tokens -= step.tokens
             self._turns -= opens_turn(step)
         count = sum(len(step.messages) for step in steps)
         data: dict[str, Any] = {"restores": compaction, "popped": count, "imported": []}
@@ -507,50 +336,49 @@ class Weaver:
         first = steps[0]
         self._continues = continues(first) or first.id != first.turn  # else a turn begins again
 
-    def weave(self, items: Sequence[Placed]) -> list[Woven]:
-        """The steps of items that follow each other."""
-        runs = find_runs(items)
-        self._moment = next(filter(None, (read_moment(time_of(item)) for _, item in items)), None)
+    def build(self, keys: Iterable[ItemKey]) -> list[tuple[NewStep, tuple[ItemKey, ...]]]:
+        """Return the steps of consecutive items, after those of `revert`, each with its items."""
+        items = [(key, self._paths.get_item(key)) for key in keys]
+        runs = _find_runs(items, self._paths)
+        self._time = next(filter(None, (parse_timestamp(item.time) for _, item in items)), None)
         for run in runs:
             is_last = run is runs[-1]
             if run.kind == "compaction":
-                self._compact(run, is_last=is_last)
-            elif run.kind == "said":
-                self._say(run, is_last=is_last)
+                self._add_compaction(run, is_last=is_last)
+            elif run.kind == "input":
+                self._add_inputs(run, is_last=is_last)
             elif run.kind == "reply":
-                self._reply(run, is_last=is_last)
+                self._add_reply(run, is_last=is_last)
             else:
-                self._answer(run, is_last=is_last)
-        if self._is_open and self._has_begun:  # what it is about was sent as it stands
+                self._add_results(run, is_last=is_last)
+        if self._is_open and self._has_begun:  # the input was sent as it is
             self._append("sealed", (), {"imported": []}, (), closes=False, is_last=True)
-        return self._woven
+        return self._built
 
-    # ---- kinds of steps -------------------------------------------------------------------------------------
-
-    def _say(self, run: ImportRun, *, is_last: bool) -> None:
-        """What the user said opens a turn; what was said in the user's name goes into the turn before."""
-        prompt = run.prompt
-        if self._is_open and not self._has_begun:  # more of what the turn is about
-            prompt = len(run.items)
-        told, said = run.items[:prompt], run.items[prompt:]
-        # Nobody waits for an answer to what only a program said, unless there is one.
-        ends = bool(said) or not run.goes_on
-        ends = ends and not self._calls and (self._has_begun or not self._is_open)
-        self._tell(told, closes=ends, is_last=is_last and not said)
-        if said and self._is_open:
+    def _add_inputs(self, run: _Run, *, is_last: bool) -> None:
+        """Open a turn with the user's messages; those of a program before them belong to the turn before."""
+        count = run.first_user_message
+        if self._is_open and not self._has_begun:  # more input of the same turn
+            count = len(run.items)
+        before, own = run.items[:count], run.items[count:]
+        # Messages of a program alone wait for no reply, unless there is one.
+        ends = bool(own) or not run.is_continued
+        ends = ends and not self._waiting and (self._has_begun or not self._is_open)
+        self._add_input(before, closes=ends, is_last=is_last and not own)
+        if own and self._is_open:
             self._append("interrupted", (), {"answers": [], "imported": []}, (), closes=True)
-        self._tell(said, closes=False, is_last=is_last)
+        self._add_input(own, closes=False, is_last=is_last)
 
-    def _tell(self, items: Sequence[Placed], *, closes: bool, is_last: bool) -> None:
-        """Something said, in two steps where it opens a turn: a turn is about one message."""
+    def _add_input(self, items: Sequence[_KeyedItem], *, closes: bool, is_last: bool) -> None:
+        """Add messages as one step, or as two if they open a turn: a turn has one current message."""
         first = len(items) if self._is_open else 1
         parts = [part for part in (items[:first], items[first:]) if part]
         for part in parts:
             ends = part is parts[-1]
-            self._add("input", part, entries_of(part), {}, closes=closes and ends, is_last=is_last and ends)
+            self._add("input", part, _list_entries(part), {}, closes=closes and ends, is_last=is_last and ends)
 
-    def _reply(self, run: ImportRun, *, is_last: bool) -> None:
-        entries = entries_of(run.items)
+    def _add_reply(self, run: _Run, *, is_last: bool) -> None:
+        entries = _list_entries(run.items)
         last = entries[-1]
         model = last.model or next((entry.model for entry in entries if entry.model), "")
         data: dict[str, Any] = {"id": last.reply, "stop": last.stop, "model": model, "api": self._api}
@@ -562,72 +390,94 @@ class Weaver:
         if self._continues:
             data[CONTINUES] = True
             self._continues = False
-        name = next(self._names)
-        self._calls.ask(name, [entry.message for entry in entries])
-        closes = not (self._calls or last.stop == "pause" or run.goes_on or run.is_followed)
-        self._add("reply", run.items, entries, data, closes=closes, is_last=is_last, name=name)
+        step_id = next(self._ids)
+        calls = client_calls([entry.message for entry in entries])
+        for index, call in enumerate(calls):
+            self._add_call(call, CallKey(step_id, index))
+        self._newest_calls = len(calls)
+        closes = not (self._waiting or last.stop == "pause" or run.is_continued or run.is_followed_by_program)
+        self._add("reply", run.items, entries, data, closes=closes, is_last=is_last, step_id=step_id)
         self._has_begun = not closes
 
-    def _answer(self, run: ImportRun, *, is_last: bool) -> None:
-        entries = entries_of(run.items)
+    def _add_results(self, run: _Run, *, is_last: bool) -> None:
+        entries = _list_entries(run.items)
         results = [result for entry in entries for result in entry.message.tool_results]
-        answers = [list(self._calls.answer(result)) for result in results]
+        answers = [list(self._take_call(result)) for result in results]
         self._add("result", run.items, entries, {"answers": answers}, closes=False, is_last=is_last)
         self._has_begun = True
 
-    def _compact(self, run: ImportRun, *, is_last: bool) -> None:
-        key, item = run.items[0]
-        assert isinstance(item, Summed)  # noqa: S101 - the run says so
-        compaction = item.compaction
-        first_kept = None if item.kept is None else (key[0], item.kept)
+    def _add_compaction(self, run: _Run, *, is_last: bool) -> None:
+        key, compaction = run.items[0]
+        assert isinstance(compaction, TranscriptCompaction)  # noqa: S101 - the kind of the run
+        first = self._paths.find_first_kept(compaction)
         data: dict[str, Any] = {
             "summary": compaction.summary,
-            "first_kept": None if first_kept is None else self._steps.get(first_kept) or self._find_kept(first_kept),
+            "first_kept": None if first is None else self._steps.get(first) or self._find_step(first),
             "tokens_before": compaction.tokens_before,
             "imported": [[compaction.line]],
         }
-        self._note_time(compaction.time, data)
-        self._append("compaction", replacements(item), data, (key,), closes=not self._is_open, is_last=is_last)
+        self._set_time(compaction.time, data)
+        replacements = list_replacements(compaction)
+        self._append("compaction", replacements, data, (key,), closes=not self._is_open, is_last=is_last)
 
-    # ---- adding ---------------------------------------------------------------------------------------------
+    # ---- tool calls ------------------------------------------------------------------------------------------
+
+    def _forget_calls(self) -> None:
+        self._waiting = UnansweredCalls()
+        self._call_keys: list[CallKey] = []
+        self._newest_calls = 0
+
+    def _add_call(self, call: ToolCall, key: CallKey) -> None:
+        self._waiting.add(call)
+        self._call_keys.append(key)
+
+    def _take_call(self, result: ToolResult) -> CallKey:
+        """Return the call that a result answers; a result without a call is sent after all others."""
+        index = self._waiting.take(result)
+        return CallKey(_NO_STEP, self._newest_calls) if index is None else self._call_keys[index]
+
+    # ---- one step --------------------------------------------------------------------------------------------
 
     def _add(
         self,
         kind: StepKind,
-        items: Sequence[Placed],
+        items: Sequence[_KeyedItem],
         entries: Sequence[TranscriptEntry],
         data: dict[str, Any],
         *,
         closes: bool,
         is_last: bool,
-        name: str = "",
+        step_id: str = "",
     ) -> None:
         data["context"] = [None] * len(entries)
         data["imported"] = [[*entry.lines] for entry in entries]
-        self._note_time(entries[0].time, data)
+        self._set_time(entries[0].time, data)
         kinds = [entry.kind for entry in entries]
         if kinds.count("said") < len(kinds):
             data["kinds"] = kinds
         messages, keys = tuple([entry.message for entry in entries]), tuple([key for key, _ in items])
-        self._append(kind, messages, data, keys, closes=closes, is_last=is_last, name=name)
+        self._append(kind, messages, data, keys, closes=closes, is_last=is_last, step_id=step_id)
 
-    def _note_time(self, time: str, data: dict[str, Any]) -> None:
+    def _set_time(self, time: str, data: dict[str, Any]) -> None:
         if time:
             data["time"] = time
-            self._moment = read_moment(time) or self._moment
+            self._time = parse_timestamp(time) or self._time
 
     def _append(
         self,
         kind: StepKind,
         messages: tuple[Message, ...],
         data: dict[str, Any],
-        keys: tuple[Key, ...],
+        keys: tuple[ItemKey, ...],
         *,
         closes: bool,
         is_last: bool = False,
-        name: str = "",
+        step_id: str = "",
     ) -> None:
-        sizes = self._sizes(kind, messages, keys)
+        if kind == "compaction":  # its messages are not items of their own
+            sizes = [ESTIMATE.count_messages((message,)) for message in messages]
+        else:
+            sizes = [self._count_tokens(key) for key in keys]
         if len(sizes) > 1:
             data["sizes"] = sizes
         step = NewStep(
@@ -637,37 +487,132 @@ class Weaver:
             tokens=sum(sizes),
             counter=ESTIMATE.name,
             data=data,
-            id=name or next(self._names),
-            created=self._moment,
+            id=step_id or next(self._ids),
+            created=self._time,
         )
-        sums = self._added_up(step, data, is_end=closes or is_last)
-        self._woven.append(Woven(step, keys, sums))
+        self._add_to_totals(step, data, is_end=closes or is_last)
+        self._built.append((step, keys))
         self._steps.update(dict.fromkeys(keys, step.id))
         self._is_open = not closes
         if closes:
             self._has_begun = False
-            self._calls = OpenCalls()
+            self._forget_calls()
 
-    def _sizes(self, kind: StepKind, messages: Sequence[Message], keys: Sequence[Key]) -> list[int]:
-        """What each message takes; what stands in the place of a summary is no item of its own."""
-        if kind == "compaction":
-            return [ESTIMATE.count_messages((message,)) for message in messages]
-        return [self._weigh(key) for key in keys]
-
-    def _added_up(self, step: NewStep, data: dict[str, Any], *, is_end: bool) -> Sums | None:
-        """The sums up to a step, written into its data, where something may be put behind it."""
+    def _add_to_totals(self, step: NewStep, data: dict[str, Any], *, is_end: bool) -> None:
+        """Count a step; store the totals in its data if other steps may follow it."""
         self._turns += not self._is_open and is_counted(step) and not continues(step)
         self._count += 1
-        self._messages += messages_of(step.kind, len(step.messages))
-        self._tokens += step.tokens
-        if not is_end:
-            return None
-        data |= {"spent": written(self._spent), "turns": self._turns, MESSAGES: self._messages, TOKENS: self._tokens}
-        return Sums(self._spent, Tally(self._turns, self._count, self._messages, self._tokens))
+        self._messages += _count_new_messages(step.kind, len(step.messages))
+        self._all_tokens += step.tokens
+        if is_end:
+            totals = ThreadTotals(self._turns, self._count, self._messages, self._all_tokens)
+            self.totals[step.id] = totals, self._spent
+            data |= {
+                "spent": written(self._spent),
+                "turns": totals.turns,
+                _MESSAGES: totals.messages,
+                TOKENS: totals.tokens,
+            }
 
 
-def replacements(item: Summed) -> tuple[Message, ...]:
-    """What the model read in the place of a summary, where that was more than the summary."""
-    context = item.compaction.context
-    is_plain = all(entry.kind == "summary" for entry in context) and len(context) <= 1
-    return () if is_plain else tuple(entry.message for entry in context)
+class _Run(NamedTuple):
+    """Consecutive items of one author, which become a step or two.
+
+    Attributes:
+        kind: The kind of their steps.
+        items: The items.
+        first_user_message: How many come before the first message of the user; a program sent those.
+        is_continued: True if the model continues after them before the user's next message.
+        is_followed_by_program: True if a program's message in the user's name follows.
+    """
+
+    kind: _RunKind
+    items: Sequence[_KeyedItem]
+    first_user_message: int
+    is_continued: bool = False
+    is_followed_by_program: bool = False
+
+
+def _find_runs(items: Sequence[_KeyedItem], paths: TranscriptPaths) -> list[_Run]:
+    """Split items into runs; the first item that a compaction keeps begins one."""
+    kept = {paths.find_first_kept(item) for _, item in items if isinstance(item, TranscriptCompaction)}
+    kinds = [_get_run_kind(item) for _, item in items]
+    ends = [0]
+    while ends[-1] < len(items):
+        ends.append(_find_run_end(items, kinds, ends[-1], kept))
+    runs: list[_Run] = []  # the last first, because each depends on the one after it
+    for end, start in pairwise(reversed(ends)):
+        runs.append(_build_run(kinds[start], items[start:end], runs[-1] if runs else None))
+    return runs[::-1]
+
+
+def _build_run(kind: _RunKind, items: Sequence[_KeyedItem], following: _Run | None) -> _Run:
+    first = next((index for index, (_, item) in enumerate(items) if _is_user_message(item)), len(items))
+    if following is None:
+        return _Run(kind, items, first)
+    is_answered = following.kind in ("reply", "result")
+    is_by_program = following.first_user_message == len(following.items)
+    is_continued = is_answered or (following.is_continued and is_by_program)
+    follows_program = following.kind == "input" and following.first_user_message > 0
+    return _Run(kind, items, first, is_continued, follows_program)
+
+
+def _find_run_end(
+    items: Sequence[_KeyedItem], kinds: Sequence[_RunKind], start: int, kept: Container[ItemKey | None]
+) -> int:
+    kind, end = kinds[start], start + 1
+    if kind == "compaction":
+        return end
+    reply = _get_reply_id(items[start][1])
+    while end < len(items) and kinds[end] == kind and items[end][0] not in kept:
+        if kind == "reply" and _get_reply_id(items[end][1]) != reply:
+            break
+        end += 1
+    return end
+
+
+def _get_run_kind(item: PathItem) -> _RunKind:
+    if isinstance(item, TranscriptCompaction):
+        return "compaction"
+    message = item.message
+    if message.role == "assistant":
+        return "reply"
+    return "result" if any(type(part) is ToolResult for part in message.parts) else "input"
+
+
+def _get_reply_id(item: PathItem) -> str:
+    return "" if isinstance(item, TranscriptCompaction) else item.reply
+
+
+def _list_entries(items: Sequence[_KeyedItem]) -> list[TranscriptEntry]:
+    return [item for _, item in items if not isinstance(item, TranscriptCompaction)]
+
+
+def parse_timestamp(text: str) -> int | None:
+    """Return milliseconds since 1970; None for text that is not a time, or a time before 1970.
+
+    Args:
+        text: ISO 8601, in UTC if it names no time zone, or seconds since 1970.
+    """
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return _parse_seconds(text)
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=UTC)
+    try:
+        return _check_time(time.timestamp())
+    except (OverflowError, ValueError):  # in the year 0, or after 9999, once the zone is subtracted
+        return None
+
+
+def _parse_seconds(text: str) -> int | None:
+    try:
+        return _check_time(float(text))
+    except (OverflowError, ValueError):
+        return None
+
+
+def _check_time(seconds: float) -> int | None:
+    time = round(seconds * 1000)
+    return time if 0 <= time < MAX_TIME_MS else None

@@ -18,7 +18,7 @@ from nexus_core.session.steps.tail import Tail
 from nexus_core.session.steps.weighing import Weightless
 from nexus_core.transcripts.base import Transcript
 from nexus_core.transcripts.read import read_transcript
-from nexus_core.transfer.importer import Given, Imported, import_transcript
+from nexus_core.transfer.importer import ImportReport, TranscriptImporter
 from nexus_core.types.ledger import Step
 from nexus_core.types.messages import Message
 from tests.transcripts.support import SAMPLES
@@ -28,14 +28,15 @@ Line = dict[str, Any]
 
 def bring(
     ledger: StoreLedger, source: str | bytes | Sequence[Line | str], name: str = "file.jsonl", **given: Any
-) -> Imported:
+) -> ImportReport:
     """Import a text, or lines."""
     text = source if isinstance(source, str | bytes) else written(*source)
     data = text.encode() if isinstance(text, str) else text
-    return import_transcript(ledger, Given(read_transcript(data.decode(), name), data, name, **given))
+    transcript = read_transcript(data.decode(), name)
+    return TranscriptImporter(ledger).import_transcript(transcript, data, file_name=name, **given)
 
 
-def bring_sample(ledger: StoreLedger, name: str, **given: Any) -> Imported:
+def bring_sample(ledger: StoreLedger, name: str, **given: Any) -> ImportReport:
     """Import one of the samples."""
     return bring(ledger, (SAMPLES / name).read_bytes(), name, **given)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nexus_core.errors import FileError, LedgerError
 from nexus_core.ledger.in_memory import MemoryLedger
-from nexus_core.transfer.exporter import export_lines, read_export, restore
+from nexus_core.transfer.exporter import export_session, import_export, read_export
 from tests.effort import examples
 from tests.session.support import add_turns
 from tests.transfer.support import bring_sample
@@ -21,7 +21,7 @@ from tests.transfer.support import bring_sample
 def export(name: str = "claude.jsonl") -> list[str]:
     ledger = MemoryLedger()
     label = bring_sample(ledger, name).label
-    return list(export_lines(ledger, label, forks=True))
+    return list(export_session(ledger, label, with_forks=True))
 
 
 LINES = export()
@@ -111,7 +111,7 @@ def test_a_step_of_that_name_that_says_something_else_is_left_alone() -> None:
     before = list(other.steps())
 
     with pytest.raises(LedgerError, match=f"there is another step {step.id}"):
-        restore(other, read_export("".join(export_lines(ledger, "s")), "x"))
+        import_export(other, read_export("".join(export_session(ledger, "s")), "x"))
 
     assert list(other.steps()) == before
 

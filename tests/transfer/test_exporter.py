@@ -14,8 +14,15 @@ from nexus_core.dialects.registry import BUILT_IN_DIALECTS
 from nexus_core.errors import LedgerError, SessionExistsError
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.ledger.ledger import StoreLedger
-from nexus_core.transfer.exporter import everything_said, export_lines, is_export, read_export, restore, write_messages
-from nexus_core.transfer.importer import about_import, digest_of, find_imported, read_source
+from nexus_core.transfer.exporter import (
+    export_session,
+    format_messages,
+    import_export,
+    is_export,
+    read_all_messages,
+    read_export,
+)
+from nexus_core.transfer.importer import TranscriptImporter, read_original
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Image, Message, Text, ToolCall, ToolResult
 from nexus_plugins.ledger.sqlite import open_sqlite
@@ -29,12 +36,12 @@ PICTURE = base64.b64encode(bytes(range(256)) * 8).decode()
 
 
 def exported(ledger: StoreLedger, label: str, *, forks: bool = False) -> str:
-    return "".join(export_lines(ledger, label, forks=forks))
+    return "".join(export_session(ledger, label, with_forks=forks))
 
 
 def brought(text: str, ledger: StoreLedger | None = None, **options: Any) -> StoreLedger:
     target = MemoryLedger() if ledger is None else ledger
-    restore(target, read_export(text, "export.jsonl"), **options)
+    import_export(target, read_export(text, "export.jsonl"), **options)
     return target
 
 
@@ -204,10 +211,10 @@ def test_it_may_be_called_something_else_with_what_is_named_after_it(ledger: Mem
     assert sorted(record.label for record in target.sessions()) == ["shop", "shop/agent-agent-7", "shop/fork-1"]
     assert {record.origin for record in target.sessions()} == {"", "shop"}
     content = (SAMPLES / "claude.jsonl").read_bytes()
-    assert find_imported(target, digest_of(content))[0].label == "shop"
+    assert TranscriptImporter(target).find_imported(content)[0].label == "shop"
     record = target.session("shop")
     assert record is not None
-    assert read_source(target, about_import(record)["source"]) == content
+    assert read_original(target, record) == content
 
 
 def test_an_open_turn_has_one_session(ledger: MemoryLedger) -> None:
@@ -296,7 +303,7 @@ def test_only_what_was_said_is_written_for_an_api(ledger: MemoryLedger, open_nex
     session = open_nexus().session("claude-bakery-1")
 
     for api in ("openai", "responses", "anthropic", "gemini", "neutral"):
-        listed = write_messages(session.messages, api, BUILT_IN_DIALECTS)
+        listed = format_messages(session.messages, api, BUILT_IN_DIALECTS)
         assert isinstance(listed, list)
         assert "Summary: the user wants the rye loaf" in json.dumps(listed[0])
 
@@ -304,15 +311,15 @@ def test_only_what_was_said_is_written_for_an_api(ledger: MemoryLedger, open_nex
 def test_instructions_stay_instructions_where_they_stand_beside_the_messages() -> None:
     said = [Message("system", "Be brief."), Message("user", "Hi"), Message("assistant", "Hello.")]
 
-    assert write_messages(said, "anthropic", BUILT_IN_DIALECTS) == {
+    assert format_messages(said, "anthropic", BUILT_IN_DIALECTS) == {
         "system": "Be brief.",
         "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}],
     }
-    gemini = write_messages(said, "gemini", BUILT_IN_DIALECTS)
+    gemini = format_messages(said, "gemini", BUILT_IN_DIALECTS)
     assert isinstance(gemini, dict)
     assert gemini["systemInstruction"] == {"parts": [{"text": "Be brief."}]}
     assert "Be brief." not in json.dumps(gemini["contents"])
-    listed = write_messages(said, "openai", BUILT_IN_DIALECTS)
+    listed = format_messages(said, "openai", BUILT_IN_DIALECTS)
     assert isinstance(listed, list)
     assert listed[0] == {"role": "system", "content": "Be brief."}
 
@@ -322,7 +329,7 @@ def test_what_was_compacted_is_there_as_well(ledger: MemoryLedger) -> None:
     record = ledger.session("claude-bakery-1")
     assert record is not None
 
-    said = everything_said(ledger, record.tip)
+    said = read_all_messages(ledger, record.tip)
 
     assert said[0].content == "Which loaves cost more than four francs?"
-    assert everything_said(ledger, None) == ()
+    assert read_all_messages(ledger, None) == ()

@@ -10,7 +10,7 @@ import pytest
 from nexus_core.errors import ConflictError
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.ledger.ledger import StoreLedger
-from nexus_core.transfer.importer import Given, digest_of, find_imported, import_transcript
+from nexus_core.transfer.importer import TranscriptImporter
 from nexus_core.types.ledger import NewStep, SessionRecord, Step
 from tests.session.conftest import OpenNexus
 from tests.session.support import says
@@ -62,16 +62,16 @@ def test_the_same_file_changes_nothing(ledger: MemoryLedger, name: str) -> None:
     again = bring_sample(ledger, name)
 
     assert everything(ledger) == before
-    assert all(not growth.steps for growth in again.growths)
-    assert find_imported(ledger, digest_of((SAMPLES / name).read_bytes()))[0].label == again.label
+    assert all(change.what == "same" for change in again.sessions)
+    assert TranscriptImporter(ledger).find_imported((SAMPLES / name).read_bytes())[0].label == again.label
 
 
 def test_a_file_that_moved_is_known(ledger: MemoryLedger) -> None:
     content = (SAMPLES / "chat.json").read_bytes()
     bring(ledger, content, "chat.json")
 
-    assert [record.label for record in find_imported(ledger, digest_of(content))] == ["chat"]
-    assert find_imported(ledger, digest_of(content + b" ")) == []
+    assert [change.label for change in TranscriptImporter(ledger).find_imported(content)] == ["chat"]
+    assert TranscriptImporter(ledger).find_imported(content + b" ") == []
 
 
 @pytest.mark.parametrize("first", range(1, len(LINES)))
@@ -131,12 +131,12 @@ def test_a_session_that_somebody_went_on_with_is_left_alone(ledger: MemoryLedger
 
     imported = bring(ledger, LINES[:8])
 
-    (growth,) = imported.growths
+    (change,) = imported.sessions
     assert told(ledger, LABEL) == mine
-    assert growth.label == f"{LABEL}/fork-1"
-    assert growth.note == f"somebody has gone on with {LABEL!r} since it was imported"
-    assert told(ledger, growth.label)[:4] == mine[:4]
-    assert told(ledger, growth.label)[-2:] == ["input: v", "reply: c."]
+    assert change.label == f"{LABEL}/fork-1"
+    assert change.note == f"somebody has gone on with {LABEL!r} since it was imported"
+    assert told(ledger, change.label)[:4] == mine[:4]
+    assert told(ledger, change.label)[-2:] == ["input: v", "reply: c."]
 
 
 def test_a_transcript_that_went_back_goes_on_in_its_session_and_leaves_a_fork(ledger: MemoryLedger) -> None:
@@ -144,7 +144,7 @@ def test_a_transcript_that_went_back_goes_on_in_its_session_and_leaves_a_fork(le
 
     imported = bring(ledger, [*LINES[:5], user("v", "b"), assistant("c", "v"), user("y", "b"), assistant("z", "y")])
 
-    assert [growth.label for growth in imported.growths] == [LABEL, f"{LABEL}/fork-1"]
+    assert [change.label for change in imported.sessions] == [LABEL, f"{LABEL}/fork-1"]
     assert [message.content for message in read_next(ledger, LABEL)][-3:] == ["b", "y", "z"]
     assert [message.content for message in read_next(ledger, f"{LABEL}/fork-1")][-3:] == ["b", "v", "c"]
 
@@ -211,7 +211,7 @@ def test_a_file_that_grows_while_an_answer_is_written_continues_its_session(
     assert [each.label for each in ledger.sessions()] == [LABEL]
     assert steps_of(ledger, LABEL)[: len(before)] == before
     assert read_next(ledger, LABEL) == read_next(whole, LABEL)
-    assert imported.growths[0].note == ""
+    assert imported.sessions[0].note == ""
     assert steps_of(ledger, LABEL)[-1].data["turns"] == 1
     assert list(ledger.verify()) == []
 
@@ -224,7 +224,7 @@ def test_an_answer_may_grow_block_by_block(ledger: MemoryLedger, open_nexus: Ope
     again = bring(ledger, ANSWER)
 
     assert everything(ledger) == after
-    assert not again.growths[0].steps
+    assert not again.sessions[0].steps
     session = open_nexus().session(LABEL)
     assert [message.role for message in read_next(ledger, LABEL)] == ["user", "assistant", "tool", "tool", "assistant"]
     assert session.pending_calls == ()
@@ -240,7 +240,7 @@ def test_an_answer_may_grow_behind_the_results_of_its_calls(ledger: MemoryLedger
     again = bring(ledger, EAGER)
 
     assert everything(ledger) == after
-    assert not again.growths[0].steps
+    assert not again.sessions[0].steps
     assert [each.label for each in ledger.sessions()] == [LABEL]
     assert read_next(ledger, LABEL) == read_next(whole, LABEL)
     assert open_nexus().session(LABEL).pending_calls == ()
@@ -296,7 +296,7 @@ def test_an_answer_that_somebody_went_on_from_is_left_alone(ledger: MemoryLedger
     imported = bring(ledger, ANSWER[:3])
 
     assert told(ledger, LABEL) == mine
-    assert told(ledger, imported.growths[0].label) == ["input: u", "reply: One moment.look(t)", "sealed"]
+    assert told(ledger, imported.sessions[0].label) == ["input: u", "reply: One moment.look(t)", "sealed"]
 
 
 def test_a_renamed_session_is_found(ledger: MemoryLedger) -> None:
@@ -364,23 +364,23 @@ class Mortal:
 def test_an_import_that_was_cut_off_is_finished_by_the_next(name: str) -> None:
     content = (SAMPLES / name).read_bytes()
     whole = MemoryLedger()
-    import_transcript(whole, Given(sample(name), content, name))
+    TranscriptImporter(whole).import_transcript(sample(name), content, file_name=name)
     expected = {record.label: told(whole, record.label) for record in whole.sessions()}
 
     for writes in range(20):
         ledger = MemoryLedger()
-        given = Given(sample(name), content, name)
+        importer = TranscriptImporter(ledger)
         try:
-            import_transcript(Mortal(ledger, writes), given)
+            TranscriptImporter(Mortal(ledger, writes)).import_transcript(sample(name), content, file_name=name)
         except Killed:
             # Sessions are there whole or not at all.
             for record in ledger.sessions():
                 assert told(ledger, record.label) == expected[record.label]
-            assert find_imported(ledger, digest_of(content)) == []
-        import_transcript(ledger, given)
+            assert importer.find_imported(content) == []
+        importer.import_transcript(sample(name), content, file_name=name)
 
         assert {record.label: told(ledger, record.label) for record in ledger.sessions()} == expected
-        assert len(find_imported(ledger, digest_of(content))) == len(expected)
+        assert len(importer.find_imported(content)) == len(expected)
         assert list(ledger.verify()) == []
 
 
@@ -429,14 +429,11 @@ def test_who_is_always_overtaken_is_told_so(ledger: MemoryLedger, monkeypatch: p
 
 
 def test_nothing_is_written_in_a_dry_run(ledger: MemoryLedger) -> None:
-    given = Given(sample("claude.jsonl"), b"x", "claude.jsonl")
-
-    planned = import_transcript(ledger, given, dry_run=True)
+    planned = bring_sample(ledger, "claude.jsonl", dry_run=True)
 
     assert everything(ledger) == [[], []]
-    assert [growth.label for growth in planned.growths] == [
-        growth.label for growth in import_transcript(ledger, given).growths
-    ]
+    added = bring_sample(ledger, "claude.jsonl")
+    assert [change.label for change in planned.sessions] == [change.label for change in added.sessions]
 
 
 def test_a_long_session_with_many_forks_is_compared_without_reading_it_for_each(ledger: MemoryLedger) -> None:
@@ -468,14 +465,14 @@ def test_a_step_of_somebody_else_is_never_taken_for_an_imported_one(ledger: Memo
 
     imported = bring(ledger, [*LINES[:5], user("u2", "b", "u")])
 
-    assert imported.growths[0].is_new
-    assert told(ledger, imported.growths[0].label)[-1] == "input: u"
+    assert imported.sessions[0].is_new
+    assert told(ledger, imported.sessions[0].label)[-1] == "input: u"
 
 
 def test_more_branches_than_anybody_makes_are_not_all_sessions(
     ledger: MemoryLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nexus_core.transfer.transcript_steps.MOST_BRANCHES", 3)
+    monkeypatch.setattr("nexus_core.transfer.transcript_steps.MAX_BRANCHES", 3)
     lines = [user("u", None), assistant("a", "u")]
     lines += [line for each in range(9) for line in (user(f"x{each}", "a"), user(f"y{each}", f"x{each}"))]
 
@@ -490,7 +487,7 @@ def test_more_branches_than_anybody_makes_are_not_all_sessions(
 def test_branches_inside_of_a_long_turn_do_not_make_a_ledger_of_a_file_a_thousand_times_as_large(
     ledger: MemoryLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nexus_core.transfer.transcript_steps.LEAST_ROOM", 1)
+    monkeypatch.setattr("nexus_core.transfer.transcript_steps.MIN_REPEATED_TOKENS", 1)
     lines = [user("u", None, "many words " * 100), calls("a", "u", "t")]
     lines += [result(f"r{each}", "a", f"nobody {each}") for each in range(50)]
 

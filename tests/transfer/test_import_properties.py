@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.transcripts.base import Transcript
-from nexus_core.transfer.importer import Given, about_import, import_transcript
-from nexus_core.transfer.transcript_steps import Summed, read_paths
+from nexus_core.transfer.importer import TranscriptImporter, get_import_data
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Message
 from tests.effort import examples
@@ -22,13 +21,14 @@ UNHURRIED = settings(deadline=None, max_examples=examples(60))
 
 def bring(ledger: MemoryLedger, transcript: Transcript) -> list[str]:
     """Import something; the names of all its sessions, the main one first."""
-    imported = import_transcript(ledger, Given(transcript, b"", "file"))
-    return [growth.label for growth in imported.growths if growth.path.items]
+    imported = TranscriptImporter(ledger).import_transcript(transcript, file_name="file")
+    return [change.label for change in imported.sessions]
 
 
 def said_on(transcript: Transcript) -> list[list[Message]]:
     """What was said on each path of a transcript, its own items only."""
-    return [[item.message for item in path.items if not isinstance(item, Summed)] for path in read_paths(transcript)]
+    paths = [transcript.entries, *(branch.entries for branch in transcript.branches)]
+    return [[entry.message for entry in path] for path in paths]
 
 
 def stored(messages: list[Message]) -> list[Message]:
@@ -117,4 +117,4 @@ def test_a_session_that_grew_says_what_it_says_when_it_is_imported_at_once(name:
         for record in step_by_step.sessions(status=None)
     ]
     assert [message for step in steps_of(at_once, main) for message in step.messages] in said
-    assert all(about_import(record) for record in step_by_step.sessions(status=None))
+    assert all(get_import_data(record) for record in step_by_step.sessions(status=None))

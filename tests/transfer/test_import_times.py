@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from nexus_core.ledger.in_memory import MemoryLedger
-from nexus_core.transfer.transcript_steps import read_moment
 from tests.transfer.support import assistant, bring, calls, steps_of, user
 
 
@@ -20,15 +19,20 @@ from tests.transfer.support import assistant, bring, calls, steps_of, user
         ("2026-03-02", 1_772_409_600_000),
     ],
 )
-def test_times_are_read_whoever_wrote_them(text: str, moment: int) -> None:
-    assert read_moment(text) == moment
+def test_step_is_created_at_the_time_of_its_message(ledger: MemoryLedger, text: str, moment: int) -> None:
+    bring(ledger, [user("u", None, timestamp=text)])
+
+    assert [step.created for step in steps_of(ledger, "claude-s-1")] == [moment]
 
 
 @pytest.mark.parametrize(
     "text", ["", "yesterday", "1969-12-31T23:59:59Z", "nan", "inf", "1e300", "-1", "0001-01-01T00:00:00+23:59"]
 )
-def test_what_no_clock_showed_is_no_time(text: str) -> None:
-    assert read_moment(text) is None
+def test_step_with_an_impossible_time_is_created_with_the_step_before(ledger: MemoryLedger, text: str) -> None:
+    before = user("u", None, timestamp="1970-01-01T00:00:05Z")
+    bring(ledger, [before, assistant("a", "u") | {"timestamp": text}])
+
+    assert [step.created for step in steps_of(ledger, "claude-s-1")] == [5000] * 2
 
 
 def test_a_step_that_does_not_say_is_of_the_time_of_the_one_before(ledger: MemoryLedger) -> None:

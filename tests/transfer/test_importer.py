@@ -10,7 +10,7 @@ from nexus_core.compaction.summary import PREVIOUS as SUMMARY
 from nexus_core.errors import SessionExistsError
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.transcripts.read import read_transcript
-from nexus_core.transfer.importer import PIECE, about_import, keep_source, read_source
+from nexus_core.transfer.importer import CHUNK_BYTES, TranscriptImporter, get_import_data, read_original
 from tests.session.conftest import OpenNexus
 from tests.session.support import says
 from tests.transcripts.support import SAMPLES
@@ -82,7 +82,7 @@ def test_it_knows_its_model_and_what_it_was_made_of(ledger: MemoryLedger, open_n
     record = ledger.session("claude-bakery-1")
     assert record is not None
     assert (record.data["model"], record.data["cwd"]) == ("claude-opus-4-5-20251101", "/srv/bakery")
-    assert about_import(record)["format"] == "claude-code"
+    assert get_import_data(record)["format"] == "claude-code"
     assert open_nexus().session("claude-bakery-1", any_directory=True).preview("?").model == "claude-opus-4-5-20251101"
 
 
@@ -293,22 +293,28 @@ def test_the_file_is_kept_as_it_was(ledger: MemoryLedger) -> None:
 
     record = ledger.session("claude-bakery-1")
     assert record is not None
-    assert read_source(ledger, about_import(record)["source"]) == (SAMPLES / "claude.jsonl").read_bytes()
+    assert read_original(ledger, record) == (SAMPLES / "claude.jsonl").read_bytes()
 
 
-def test_of_a_file_that_grows_each_piece_is_kept_once(ledger: MemoryLedger) -> None:
-    content = bytes(range(256)) * (PIECE // 100)
-    keep_source(ledger, content)
+def test_growing_file_is_stored_without_repeating_chunks(ledger: MemoryLedger) -> None:
+    long = written(TURNS[0], {"type": "mode", "text": "".join(map(str, range(CHUNK_BYTES // 2)))})
+    bring(ledger, long)
     before = len(ledger.store.salvage().blobs)  # type: ignore[arg-type]
 
-    address = keep_source(ledger, content + b"more")
+    bring(ledger, long + written(TURNS[1]))
 
-    assert read_source(ledger, address) == content + b"more"
-    assert len(ledger.store.salvage().blobs) - before == 2  # type: ignore[arg-type]
+    record = ledger.session("claude-s-1")
+    assert record is not None
+    assert read_original(ledger, record) == (long + written(TURNS[1])).encode()
+    assert len(ledger.store.salvage().blobs) - before == 2  # type: ignore[arg-type]  # the last chunk, and the list
 
 
-def test_an_empty_file_has_no_pieces(ledger: MemoryLedger) -> None:
-    assert read_source(ledger, keep_source(ledger, b"")) == b""
+def test_transcript_without_a_file_has_no_original(ledger: MemoryLedger) -> None:
+    label = TranscriptImporter(ledger).import_transcript(read_transcript(written(*TURNS))).label
+
+    record = ledger.session(label)
+    assert record is not None
+    assert read_original(ledger, record) is None
 
 
 def test_where_nothing_is_said_there_is_no_session(ledger: MemoryLedger) -> None:

@@ -24,7 +24,7 @@ from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.text.console import ProgressBar
 from nexus_core.transcripts.read import read_transcript
 from nexus_core.transfer.transcript_files import transcripts_directory
-from nexus_core.transfer.transcript_steps import tally_until
+from nexus_core.transfer.transcript_steps import read_totals
 from tests.cli.session.conftest import TypeIn
 from tests.conftest import ROOT, Cli
 from tests.transcripts.support import SAMPLES
@@ -867,7 +867,7 @@ def test_import_of_any_beginning_and_the_whole_is_an_import_at_once(name: str) -
 def _numbers(ledger: MemoryLedger) -> dict[str, object]:
     return {
         record.label: (
-            tally_until(ledger, record.tip)._replace(steps=0),
+            read_totals(ledger, record.tip)._replace(steps=0),
             [message for step in live_steps_of(ledger, record.label) for message in step.messages],
             record.data.get("model"),
         )

@@ -25,10 +25,9 @@ from nexus_core.history.repair.rules import apply_repair_rules
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
 from nexus_core.transcripts.read import read_transcript, split_conversations
-from nexus_core.transfer.exporter import is_export, read_export, restore
-from nexus_core.transfer.importer import Given, about_import, digest_of, find_imported, import_transcript
+from nexus_core.transfer.exporter import import_export, is_export, read_export
+from nexus_core.transfer.importer import TranscriptImporter
 from nexus_core.transfer.transcript_files import find_transcripts, transcripts_directory
-from nexus_core.transfer.transcript_steps import tally_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,10 +38,9 @@ if TYPE_CHECKING:
     from nexus_core.text.console import Console, ProgressBar
     from nexus_core.transcripts.base import LineOutcome as ReaderOutcome
     from nexus_core.transcripts.base import Transcript
-    from nexus_core.transfer.importer import Imported
+    from nexus_core.transfer.importer import SessionChange
     from nexus_core.transfer.transcript_files import TranscriptFile
-    from nexus_core.transfer.transcript_steps import Tally
-    from nexus_core.types.ledger import Ledger, NewStep, SessionRecord
+    from nexus_core.types.ledger import Ledger
 
 app = typer.Typer()
 
@@ -252,59 +250,29 @@ def _build_tasks(cli: CliContext, name: str, *, label: str, cwd: str, dry_run: b
 
 def _import_task(cli: CliContext, ledger: Ledger, task: _ImportTask, progress: ProgressBar) -> ImportOutcome:
     if is_export(task.text):
-        return _restore_export(ledger, task, task.text, progress)
-    digest = digest_of(task.data)
-    known = find_imported(ledger, digest)
+        return _import_export(ledger, task, progress)
+    importer = TranscriptImporter(ledger)
+    known = importer.find_imported(task.data)
     if known:
         progress.advance(len(task.data))
-        rows = [_build_unchanged_row(ledger, record) for record in known]
-        return ImportOutcome(
-            task.name, rows[0].label, rows, unused_label=_find_unused_name(ledger, task.label, rows[0].label)
-        )
+        label = known[0].label
+        return ImportOutcome(task.name, label, known, unused_label=_find_unused_name(ledger, task.label, label))
     dialects = cli.dialects()
     transcript = read_transcript(task.text, task.name, dialects)
     progress.advance(len(task.data) * _READ_SHARE)
-    given = Given(transcript, task.data, task.source, task.label, task.cwd, digest)
-    imported = import_transcript(ledger, given, dry_run=task.dry_run)
+    report = importer.import_transcript(
+        transcript, task.data, file_name=task.source, label=task.label, cwd=task.cwd, dry_run=task.dry_run
+    )
     progress.advance(len(task.data) * _WRITE_SHARE)
-    rows = _build_session_rows(ledger, imported)
     return ImportOutcome(
         task.name,
-        imported.label if rows else "",
-        rows,
+        report.label if report.sessions else "",
+        report.sessions,
         transcript,
         count_repairs(transcript, dialects),
-        left_out=imported.left_out,
-        unused_label=_find_unused_name(ledger, task.label, imported.label) if rows else "",
+        left_out=report.left_out,
+        unused_label=_find_unused_name(ledger, task.label, report.label) if report.sessions else "",
     )
-
-
-def _build_session_rows(ledger: Ledger, imported: Imported) -> list[ImportedSession]:
-    """A row for each session; what is there of a path already may be in one that another path has grown."""
-    grown = {each.label for each in imported.growths if each.steps}
-    return [
-        ImportedSession.of(
-            each.label,
-            each.path.kind,
-            each.steps,
-            each.tally,
-            is_new=each.is_new,
-            is_open=_is_turn_open(each.steps, ledger.session(each.label)),
-            note=each.note,
-        )
-        for each in imported.growths
-        if each.path.items and (each.steps or each.label not in grown)
-    ]
-
-
-def _is_turn_open(steps: Sequence[NewStep], record: SessionRecord | None) -> bool:
-    """Whether the last turn of a session is open, with what is added to it."""
-    return not steps[-1].closes if steps else record is not None and record.open_turn is not None
-
-
-def _build_unchanged_row(ledger: Ledger, record: SessionRecord) -> ImportedSession:
-    kind, is_open = str(about_import(record).get("kind")), record.open_turn is not None
-    return ImportedSession(record.label, kind, "same", tally_until(ledger, record.tip), is_open=is_open)
 
 
 def _find_unused_name(ledger: Ledger, wanted: str, label: str) -> str:
@@ -315,23 +283,12 @@ def _find_unused_name(ledger: Ledger, wanted: str, label: str) -> str:
     return "" if named is not None and named.label == label else wanted
 
 
-def _restore_export(ledger: Ledger, task: _ImportTask, text: str, progress: ProgressBar) -> ImportOutcome:
-    export = read_export(text, task.name)
+def _import_export(ledger: Ledger, task: _ImportTask, progress: ProgressBar) -> ImportOutcome:
+    export = read_export(task.text, task.name)
     progress.advance(len(task.data) * _READ_SHARE)
-    restored = restore(ledger, export, label=task.label, dry_run=task.dry_run)
+    changes = import_export(ledger, export, label=task.label, dry_run=task.dry_run)
     progress.advance(len(task.data) * _WRITE_SHARE)
-    rows = [
-        ImportedSession.of(
-            each.record.label,
-            "fork" if place else "main",
-            each.steps,
-            each.tally,
-            is_new=each.is_new,
-            is_open=_is_turn_open(each.steps, each.record),
-        )
-        for place, each in enumerate(restored)
-    ]
-    return ImportOutcome(task.name, rows[0].label, rows, form="nexus", lines=text.count("\n"))
+    return ImportOutcome(task.name, changes[0].label, changes, form="nexus", lines=task.text.count("\n"))
 
 
 def count_repairs(transcript: Transcript, dialects: DialectRegistry) -> dict[str, int]:
@@ -362,69 +319,13 @@ _OUTCOME_NOUNS: dict[ReaderOutcome, tuple[str, str]] = {
 }
 
 
-class ImportedSession(NamedTuple):
-    """What became of a session.
-
-    Attributes:
-        label: Its name.
-        kind: Which path of the transcript it has.
-        what: `new`, `more` or `same`.
-        tally: What it consists of now, as `stats` tells it.
-        added: How many of its steps were added.
-        is_open: Whether the last turn waits for an answer or for results.
-        note: Why it is not the session that one would expect.
-    """
-
-    label: str
-    kind: str
-    what: str
-    tally: Tally
-    added: int = 0
-    is_open: bool = False
-    note: str = ""
-
-    @classmethod
-    def of(
-        cls,
-        label: str,
-        kind: str,
-        steps: Sequence[NewStep],
-        tally: Tally,
-        *,
-        is_new: bool,
-        is_open: bool,
-        note: str = "",
-    ) -> ImportedSession:
-        """A session to which steps were added, or none."""
-        what = "new" if is_new else "more" if steps else "same"
-        return cls(label, kind, what, tally, len(steps), is_open, note)
-
-    def facts(self) -> dict[str, object]:
-        """All of it, for JSON."""
-        return {
-            "label": self.label,
-            "kind": self.kind,
-            "what": self.what,
-            **self.tally._asdict(),
-            "added": self.added,
-            "is_open": self.is_open,
-            "note": self.note,
-        }
-
-    def told(self, *, dry_run: bool) -> str:
-        """What became of it, or would, in a word or two."""
-        if self.what == "more":
-            return f"{'would get ' * dry_run}{format_count(self.added, 'more step')}"
-        return f"would be {self.what}" if dry_run and self.what == "new" else self.what
-
-
 class ImportOutcome(NamedTuple):
     """What became of a file.
 
     Attributes:
         file: Its name.
         label: The main session; "" where nothing was said in it.
-        rows: Every session.
+        sessions: Every session.
         transcript: What was read; None where it was known already, or is an export.
         repaired: What is put right whenever it is sent, by its code.
         form: What kind of file it is, where there is no transcript.
@@ -435,7 +336,7 @@ class ImportOutcome(NamedTuple):
 
     file: str
     label: str
-    rows: list[ImportedSession]
+    sessions: Sequence[SessionChange]
     transcript: Transcript | None = None
     repaired: Mapping[str, int] = {}
     form: str = ""
@@ -454,24 +355,30 @@ def print_outcomes(console: Console, outcomes: Sequence[ImportOutcome], *, dry_r
     heading = ("SESSION", "WHAT", "TURNS", "STEPS", "MESSAGES", "TOKENS", "FILE")
     rows = [
         (
-            row.label,
-            row.told(dry_run=dry_run),
-            *(f"{number:,}" for number in row.tally[:-1]),
-            f"{'~' * outcome.is_estimated}{row.tally.tokens:,}",
+            change.label,
+            _describe_change(change, dry_run=dry_run),
+            *(f"{number:,}" for number in change.totals[:-1]),
+            f"{'~' * outcome.is_estimated}{change.totals.tokens:,}",
             outcome.file,
         )
         for outcome in outcomes
-        for row in outcome.rows
+        for change in outcome.sessions
     ]
     if rows:
         console.table(align_right([heading, *rows], {2, 3, 4, 5}), styles=["bold"])
-    if any(outcome.rows and outcome.is_estimated for outcome in outcomes):
+    if any(outcome.sessions and outcome.is_estimated for outcome in outcomes):
         console.message(f"~ {TOKEN_MARKS['~']}", style="dim")
     for outcome in outcomes:
         for line in _describe_outcome(outcome):
             console.message(visible_line(line))
         for warning in _list_warnings(outcome):
             console.warning(visible_line(warning))
+
+
+def _describe_change(change: SessionChange, *, dry_run: bool) -> str:
+    if change.what == "more":
+        return f"{'would get ' * dry_run}{format_count(len(change.steps), 'more step')}"
+    return f"would be {change.what}" if dry_run and change.what == "new" else change.what
 
 
 def print_outcomes_json(
@@ -496,11 +403,11 @@ def _describe_outcome(outcome: ImportOutcome) -> Iterator[str]:
     if outcome.repaired:
         listed = ", ".join(f"{number:,} {code}" for code, number in outcome.repaired.items())
         yield f"{outcome.file}: repaired each time it is sent: {listed}"
-    for row in outcome.rows:
-        if row.is_open and row.what != "same":
-            record = f"nexus session record {quote(row.label)}"
+    for change in outcome.sessions:
+        if change.is_open and change.what != "same":
+            record = f"nexus session record {quote(change.label)}"
             hint = f"`{record}` says what it waits for, --discard-open-turn gives it up"
-            yield f"{row.label}: its last turn is open: {hint}"
+            yield f"{change.label}: its last turn is open: {hint}"
 
 
 def _list_warnings(outcome: ImportOutcome) -> Iterator[str]:
@@ -509,9 +416,9 @@ def _list_warnings(outcome: ImportOutcome) -> Iterator[str]:
     if outcome.unused_label:
         rename = f"nexus session rename {quote(outcome.label)} {quote(outcome.unused_label)}"
         yield f"{outcome.file}: imported before as {outcome.label!r}, and still called so; `{rename}` renames it"
-    for row in outcome.rows:
-        if row.note:
-            yield f"{row.note}; what is new is in {row.label!r}"
+    for change in outcome.sessions:
+        if change.note:
+            yield f"{change.note}; what is new is in {change.label!r}"
     if outcome.left_out:
         yield f"{outcome.file}: {outcome.left_out:,} of its branches became no sessions: there are too many"
     notes = outcome.transcript.report.notes if outcome.transcript else ()
@@ -535,5 +442,17 @@ def _outcome_to_json(outcome: ImportOutcome) -> dict[str, object]:
         "repaired": dict(outcome.repaired),
         "left_out": outcome.left_out,
         "unused_label": outcome.unused_label or None,
-        "sessions": [row.facts() for row in outcome.rows],
+        "sessions": [_change_to_json(change) for change in outcome.sessions],
+    }
+
+
+def _change_to_json(change: SessionChange) -> dict[str, object]:
+    return {
+        "label": change.label,
+        "kind": change.kind,
+        "what": change.what,
+        **change.totals._asdict(),
+        "added": len(change.steps),
+        "is_open": change.is_open,
+        "note": change.note,
     }
