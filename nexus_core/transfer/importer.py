@@ -9,13 +9,20 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import count, groupby, islice, takewhile
 from pathlib import PurePosixPath, PureWindowsPath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from nexus_core.dialects.neutral import message_to_json
 from nexus_core.errors import ConflictError, LedgerError, SessionExistsError
-from nexus_core.ledger.json_text import write_canonical_json, write_json
 from nexus_core.session.steps.turns import Turn, read_usage
 from nexus_core.transcripts.base import TranscriptCompaction
+from nexus_core.transfer.imported_threads import (
+    START,
+    ForkPoint,
+    ImportedThread,
+    digest_compaction,
+    digest_message,
+    get_step_shape,
+    read_threads,
+)
 from nexus_core.transfer.transcript_steps import (
     StepBuilder,
     ThreadTotals,
@@ -26,16 +33,14 @@ from nexus_core.transfer.transcript_steps import (
 from nexus_core.types.messages import Reasoning, Text, ToolCall, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Sequence
 
     from nexus_core.transcripts.base import Transcript, TranscriptEntry
+    from nexus_core.transfer.imported_threads import PrefixDigest, StepShape
     from nexus_core.transfer.transcript_steps import ItemKey, PathItem, TranscriptPath
     from nexus_core.types.ledger import Ledger, NewStep, SessionRecord, Step
-    from nexus_core.types.messages import Message
 
-    _Shape = tuple[str, bool, str]
-    """Kind, end and data of a step, as `_get_shape` returns them."""
-    _ComparedStep = tuple[str, _Shape, list["PrefixDigest"]]
+    _ComparedStep = tuple[str, StepShape, list[PrefixDigest]]
     """The turn, the shape and the items of a step."""
 
 IMPORT_KEY = "transcript"
@@ -44,10 +49,6 @@ _MAX_ATTEMPTS = 5
 """Attempts of an import while other processes change the same sessions."""
 _MAX_REPLACED_MESSAGES = 200
 """Messages that are added again at once, so that a session does not grow by all of itself with every import."""
-_FORK_CHUNK_STEPS = 64
-"""Steps of a fork that are read at first; doubled until they reach a known step."""
-_COMPARED_DATA = ("id", "stop", "model", "usage", "kinds")
-"""Data of a step that a later line of the transcript may change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -360,174 +361,6 @@ def _make_typeable(text: str) -> str:
     return f"{plain[: _MAX_NAME_CHARS - len(digest) - 1]}-{digest}"
 
 
-# ---- items that the ledger has ------------------------------------------------------------------------------------
-
-PrefixDigest = bytes
-"""Identifies an item together with all items before it."""
-_START: PrefixDigest = b""
-
-
-def _digest_message(before: PrefixDigest, message: Message) -> PrefixDigest:
-    return _digest_item(before, write_json(message_to_json(message), "a message"))
-
-
-def _digest_compaction(before: PrefixDigest, summary: str, messages: Iterable[Message]) -> PrefixDigest:
-    return _digest_item(before, write_json([summary, *map(message_to_json, messages)], "a compaction"))
-
-
-def _digest_item(before: PrefixDigest, text: str) -> PrefixDigest:
-    return blake2b(before + text.encode(), digest_size=16).digest()
-
-
-def _digest_step(before: PrefixDigest, step: Step) -> list[PrefixDigest]:
-    if step.kind == "compaction":
-        return [_digest_compaction(before, str(step.data.get("summary", "")), step.messages)]
-    digests = []
-    for message in step.messages:
-        before = _digest_message(before, message)
-        digests.append(before)
-    return digests
-
-
-def _get_shape(step: Step | NewStep) -> _Shape:
-    """Return a step without messages, names and totals, to compare it: its kind, its end, and its data."""
-    data = {name: value for name in _COMPARED_DATA if (value := step.data.get(name)) is not None}
-    return step.kind, step.closes, write_canonical_json(data)
-
-
-class _ItemRef(NamedTuple):
-    """An item in a thread.
-
-    Attributes:
-        number: Number of items before it.
-        step: The step that has it.
-        last: The step that a following item goes after; None if it is not the last item of its step.
-        closes: True if a turn ends there.
-    """
-
-    number: int
-    step: str
-    last: str | None = None
-    closes: bool = False
-
-
-class _ForkPoint(NamedTuple):
-    """The end of what a thread shares with another.
-
-    Attributes:
-        thread: The other thread.
-        shared: Number of items they share.
-        end: The last item they share.
-        step: The last step they share.
-    """
-
-    thread: _ImportedThread
-    shared: int
-    end: PrefixDigest
-    step: str
-
-
-class _ImportedThread:
-    """The items of a session that is in the ledger, or about to be.
-
-    Attributes:
-        label: The session.
-        tip: Its newest step.
-        end: Its last item.
-        count: Number of its items.
-        items: Its own items, without those that it shares.
-        turns: The turn of each stored step that has or had items, by the step's id.
-        shapes: The shape of the same steps.
-        fork: The end of what it shares with another thread.
-        is_untouched: True if nothing but imports added steps to it.
-    """
-
-    def __init__(self, label: str, fork: _ForkPoint | None = None) -> None:
-        self.label = label
-        self.tip: str | None = fork.step if fork else None
-        self.end: PrefixDigest = fork.end if fork else _START
-        self.count = fork.shared if fork else 0
-        self.is_untouched = True
-        self.fork = fork
-        self.items: dict[PrefixDigest, _ItemRef] = {}
-        self.turns: dict[str, str] = {}
-        self.shapes: dict[str, _Shape] = {}
-        self._order: list[PrefixDigest] = []
-
-    def add(self, step: Step | NewStep, digests: Iterable[PrefixDigest]) -> None:
-        """Append a step with its items, or without any."""
-        self.tip = step.id
-        if step.kind == "revert":
-            popped = step.data.get("popped")
-            self._remove_last(popped if isinstance(popped, int) else 1)
-            return
-        for digest in digests:
-            self.items[digest] = _ItemRef(self.count, step.id)
-            self._order.append(digest)
-            self.end = digest
-            self.count += 1
-        last = self.items.get(self.end)
-        if last is not None:
-            self.items[self.end] = _ItemRef(last.number, last.step, step.id, step.closes)
-
-    def _remove_last(self, number: int) -> None:
-        for _ in range(min(number, len(self._order))):
-            del self.items[self._order.pop()]
-            self.count -= 1
-            self.end = self._order[-1] if self._order else self.fork.end if self.fork else _START
-
-    def list_after(self, digest: PrefixDigest) -> list[PrefixDigest]:
-        """Return its own items after an item, in their order; empty if the next item is not its own."""
-        own = self.items.get(digest)
-        if own is not None:
-            return self._order[len(self._order) - (self.count - own.number - 1) :]
-        return list(self._order) if digest == (self.fork.end if self.fork else _START) else []
-
-    def find(self, digest: PrefixDigest) -> _ItemRef | None:
-        """Return an item of this thread, its own or a shared one."""
-        here: _ImportedThread | None = self
-        limit = self.count
-        while here is not None:
-            item = here.items.get(digest)
-            if item is not None and item.number < limit:
-                return item
-            limit = min(limit, here.fork.shared) if here.fork else 0
-            here = here.fork.thread if here.fork else None
-        return None
-
-
-def _read_threads(ledger: Ledger, records: Iterable[SessionRecord]) -> list[_ImportedThread]:
-    """Read the threads of sessions; each session follows the one it was forked from."""
-    threads: list[_ImportedThread] = []
-    forks: dict[str, _ForkPoint] = {}  # by step
-    for record in records:
-        steps = [] if record.tip is None else _read_unknown_steps(ledger, record.tip, forks)
-        before = steps[0].parent if steps else record.tip
-        thread = _ImportedThread(record.label, forks.get(before or ""))
-        for step in steps:
-            if "imported" not in step.data:  # from here on it is the user's
-                thread.is_untouched = False
-                break
-            thread.add(step, () if step.kind == "revert" else _digest_step(thread.end, step))
-            if step.kind != "revert":
-                thread.turns[step.id] = step.turn
-                thread.shapes[step.id] = _get_shape(step)
-            forks[step.id] = _ForkPoint(thread, thread.count, thread.end, step.id)
-        threads.append(thread)
-    return threads
-
-
-def _read_unknown_steps(ledger: Ledger, tip: str, known: Mapping[str, object]) -> list[Step]:
-    """Return the steps up to one, from the first on that no other thread has."""
-    limit = _FORK_CHUNK_STEPS if known else None
-    while True:
-        steps = ledger.thread(tip, limit=limit)
-        last = next((at for at in range(len(steps) - 1, -1, -1) if steps[at].id in known), -1)
-        if last >= 0 or limit is None or len(steps) < limit:
-            return steps[last + 1 :]
-        limit *= 2
-
-
 # ---- the plan -----------------------------------------------------------------------------------------------------
 
 
@@ -548,10 +381,10 @@ class _ImportPlan:
         self.known_count = len(records)
         self.parent = self._find_parent(transcript)
         self.label = self._choose_label(transcript, file_name, label, records)
-        self._known = _read_threads(ledger, records)
+        self._known = read_threads(ledger, records)
         self._paths = TranscriptPaths(transcript)
         self._digests: list[list[PrefixDigest]] = [[] for _ in self._paths.paths]
-        self._threads: dict[PrefixDigest, _ImportedThread] = {}  # the first that has an item
+        self._threads: dict[PrefixDigest, ImportedThread] = {}  # the first that has an item
         self._totals: dict[str, tuple[ThreadTotals, Usage]] = {}  # up to a step
         self._grown: set[str] = set()
         self._named: set[str] = set()
@@ -640,7 +473,7 @@ class _ImportPlan:
         totals, is_open = read_totals(self._ledger, record.tip), record.open_turn is not None
         return SessionChange(label=label, kind=path.kind, totals=totals, is_open=is_open)
 
-    def _extend(self, number: int, there: int, before: PrefixDigest, thread: _ImportedThread) -> SessionChange | None:
+    def _extend(self, number: int, there: int, before: PrefixDigest, thread: ImportedThread) -> SessionChange | None:
         """Add the missing items to a session; None if it has everything.
 
         Turns at its end are replaced if they differ from an import of the whole transcript at once: the program has
@@ -667,7 +500,7 @@ class _ImportPlan:
             if fork is not None:
                 break
             keys.append(key)
-        thread = _ImportedThread(self._choose_path_label(number), fork)
+        thread = ImportedThread(self._choose_path_label(number), fork)
         note = self._explain_fork(before) if there or number == 0 else ""
         return self._build(number, keys[::-1], thread, is_new=True, note=note)
 
@@ -675,7 +508,7 @@ class _ImportPlan:
         self,
         number: int,
         keys: Sequence[ItemKey],
-        thread: _ImportedThread,
+        thread: ImportedThread,
         *,
         replaced: Sequence[PrefixDigest] = (),
         is_new: bool = False,
@@ -746,18 +579,18 @@ class _ImportPlan:
         before = self._get_digest_before(path)
         for item in path.items:
             if isinstance(item, TranscriptCompaction):
-                before = _digest_compaction(before, item.summary, list_replacements(item))
+                before = digest_compaction(before, item.summary, list_replacements(item))
             else:
-                before = _digest_message(before, item.message)
+                before = digest_message(before, item.message)
             found.append(before)
 
     def _get_digest(self, key: ItemKey) -> PrefixDigest:
         return self._digests[key[0]][key[1]]
 
     def _get_digest_before(self, path: TranscriptPath) -> PrefixDigest:
-        return _START if path.leaves is None or not path.at else self._digests[path.leaves][path.at - 1]
+        return START if path.leaves is None or not path.at else self._digests[path.leaves][path.at - 1]
 
-    def _find_own_keys(self, thread: _ImportedThread, number: int, there: int) -> list[ItemKey]:
+    def _find_own_keys(self, thread: ImportedThread, number: int, there: int) -> list[ItemKey]:
         """Return the last items that a path and a thread share, from the beginning of a turn on.
 
         Items that other threads have, too, are left out, and more than could be replaced.
@@ -772,7 +605,7 @@ class _ImportPlan:
         return found[next((at for at in starts if thread.turns[steps[at]] == steps[at]), len(found)) :]
 
     def _find_changed(
-        self, thread: _ImportedThread, keys: Sequence[ItemKey], known: Sequence[PrefixDigest]
+        self, thread: ImportedThread, keys: Sequence[ItemKey], known: Sequence[PrefixDigest]
     ) -> list[PrefixDigest]:
         """Return the items of a thread from the first turn on that an import of everything would make differently.
 
@@ -784,7 +617,7 @@ class _ImportPlan:
         builder = StepBuilder(
             self._paths, self._api, lambda _: 0, lambda _: None, turn=None, totals=ThreadTotals(), spent=Usage()
         )
-        built = [("", _get_shape(step), [*map(self._get_digest, own)]) for step, own in builder.build(keys) if own]
+        built = [("", get_step_shape(step), [*map(self._get_digest, own)]) for step, own in builder.build(keys) if own]
         wanted = _join_results(built)
         groups = groupby(known, key=lambda digest: thread.items[digest].step)
         stored = _join_results([(thread.turns[step], thread.shapes[step], [*digests]) for step, digests in groups])
@@ -796,17 +629,17 @@ class _ImportPlan:
                 return [digest for _, _, each in stored[first:] for digest in each]
         return []
 
-    def _may_replace(self, thread: _ImportedThread, digests: Sequence[PrefixDigest]) -> bool:
+    def _may_replace(self, thread: ImportedThread, digests: Sequence[PrefixDigest]) -> bool:
         """True if items can be added again: not too many, and no compaction among them."""
         kinds = {thread.shapes[thread.items[digest].step][0] for digest in digests}
         return 0 < len(digests) <= _MAX_REPLACED_MESSAGES and "compaction" not in kinds
 
-    def _read_steps(self, thread: _ImportedThread, digests: Iterable[PrefixDigest]) -> list[Step]:
+    def _read_steps(self, thread: ImportedThread, digests: Iterable[PrefixDigest]) -> list[Step]:
         """Return the steps that have items of a thread, in their order."""
         names = dict.fromkeys(thread.items[digest].step for digest in digests)
         return [step for name in names if (step := self._ledger.step(name)) is not None]
 
-    def _forget(self, digest: PrefixDigest, thread: _ImportedThread) -> None:
+    def _forget(self, digest: PrefixDigest, thread: ImportedThread) -> None:
         """Note that a thread is about to lose an item, which another thread may have."""
         other = next((each for each in self._known if each is not thread and digest in each.items), None)
         if other is not None:
@@ -816,16 +649,16 @@ class _ImportPlan:
 
     # ---- threads ---------------------------------------------------------------------------------------------
 
-    def _may_extend(self, thread: _ImportedThread) -> bool:
+    def _may_extend(self, thread: ImportedThread) -> bool:
         return thread.is_untouched and thread.label not in self._grown
 
-    def _find_ending_thread(self, digest: PrefixDigest) -> _ImportedThread | None:
+    def _find_ending_thread(self, digest: PrefixDigest) -> ImportedThread | None:
         """Return the thread that ends with an item, and may be extended."""
-        if digest == _START:
+        if digest == START:
             return None
         return next((thread for thread in self._known if thread.end == digest and self._may_extend(thread)), None)
 
-    def _find_growing_thread(self, before: PrefixDigest, items: Sequence[PathItem]) -> _ImportedThread | None:
+    def _find_growing_thread(self, before: PrefixDigest, items: Sequence[PathItem]) -> ImportedThread | None:
         """Return the thread that may be extended, and ends with the beginning of the next reply.
 
         Results of the reply may follow it there: tools are called while the program writes the rest of a reply.
@@ -844,7 +677,7 @@ class _ImportPlan:
                 return thread
         return None
 
-    def _find_rewound_thread(self, before: PrefixDigest) -> _ImportedThread | None:
+    def _find_rewound_thread(self, before: PrefixDigest) -> ImportedThread | None:
         """Return the main thread if the transcript went back, and has the end of that thread on a branch.
 
         The session continues with the main path, and its end becomes a fork: as if all was imported at once.
@@ -856,13 +689,13 @@ class _ImportPlan:
         branches = {digest for digests in self._digests[1:] for digest in digests}
         return thread if branches.issuperset(after) and self._may_replace(thread, after) else None
 
-    def _find_fork_point(self, digest: PrefixDigest) -> _ForkPoint | None:
+    def _find_fork_point(self, digest: PrefixDigest) -> ForkPoint | None:
         """Return the fork point after an item, if a turn ends there."""
         thread = self._threads.get(digest)
         item = thread.find(digest) if thread else None
         if thread is None or item is None or item.last is None or not item.closes:
             return None
-        return _ForkPoint(thread, item.number + 1, digest, item.last)
+        return ForkPoint(thread, item.number + 1, digest, item.last)
 
 
 def _join_results(steps: Iterable[_ComparedStep]) -> list[_ComparedStep]:
