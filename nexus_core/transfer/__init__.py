@@ -3,6 +3,5 @@
 importer.py            sessions from the transcripts of other programs
 transcript_steps.py    paths of a transcript, and the turns and steps they become
 imported_threads.py    threads of earlier imports, to compare a transcript with
-transcript_files.py    search for the transcripts that other programs keep
 exporter.py            sessions as files or messages, and import of such files
 """

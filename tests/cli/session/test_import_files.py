@@ -22,8 +22,8 @@ from nexus_core.errors import TranscriptError
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.text.console import ProgressBar
+from nexus_core.transcripts.locations import transcripts_directory
 from nexus_core.transcripts.read import read_transcript
-from nexus_core.transfer.transcript_files import transcripts_directory
 from nexus_core.transfer.transcript_steps import read_totals
 from tests.cli.session.conftest import TypeIn
 from tests.conftest import ROOT, Cli

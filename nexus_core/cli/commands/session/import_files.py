@@ -24,10 +24,10 @@ from nexus_core.history.repair.findings import UNREPAIRED_CODES
 from nexus_core.history.repair.rules import apply_repair_rules
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
+from nexus_core.transcripts.locations import find_transcripts, transcripts_directory
 from nexus_core.transcripts.read import read_transcript, split_conversations
 from nexus_core.transfer.exporter import import_export, is_export, read_export
 from nexus_core.transfer.importer import TranscriptImporter
-from nexus_core.transfer.transcript_files import find_transcripts, transcripts_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from nexus_core.text.console import Console, ProgressBar
     from nexus_core.transcripts.base import LineOutcome as ReaderOutcome
     from nexus_core.transcripts.base import Transcript
+    from nexus_core.transcripts.locations import TranscriptFile
     from nexus_core.transfer.importer import SessionChange
-    from nexus_core.transfer.transcript_files import TranscriptFile
     from nexus_core.types.ledger import Ledger
 
 app = typer.Typer()

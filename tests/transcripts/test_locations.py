@@ -10,7 +10,7 @@ import pytest
 
 from nexus_core.errors import UnknownNameError
 from nexus_core.testing import write_files
-from nexus_core.transfer.transcript_files import find_transcripts, transcripts_directory
+from nexus_core.transcripts.locations import find_transcripts, transcripts_directory
 
 
 @pytest.fixture
