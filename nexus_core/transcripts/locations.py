@@ -1,4 +1,4 @@
-"""Where programs keep the sessions of a directory."""
+"""Directories in which programs keep their transcripts, and search for those of a working directory."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from nexus_core.files.read import READ_FLAGS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-BEGINNING = 1 << 18
-"""So many bytes of a file are read to find out whose directory it is about."""
-SUBAGENTS = "subagents"
-_LONGEST_NAME = 200
-"""A longer name of a directory is cut off by Claude Code, and something added to it."""
+_MAX_READ_BYTES = 1 << 18
+"""Enough of a file to find the working directory, which one of its first lines names."""
+_SUBAGENTS = "subagents"
+_MAX_FOLDER_CHARS = 200
+"""Claude Code truncates a longer folder name, and appends a hash."""
 
 
 class TranscriptFile(NamedTuple):
-    """A session that a program keeps.
+    """A transcript that a program keeps.
 
     Attributes:
         path: The file.
-        size: Its bytes.
-        changed: When it was last written to, in seconds since 1970.
+        size: Its size in bytes.
+        changed: Time of its last change, in seconds since 1970.
     """
 
     path: Path
@@ -37,130 +37,129 @@ class TranscriptFile(NamedTuple):
 
 
 def find_transcripts(program: str, cwd: Path) -> list[TranscriptFile]:
-    """The sessions that a program keeps of a directory, the oldest first, subagents behind all others.
+    """Return the transcripts of a working directory, oldest first, those of subagents last.
 
     Args:
-        program: Whose: `claude`, `codex` or `pi`.
-        cwd: The directory.
+        program: `claude`, `codex` or `pi`.
+        cwd: The working directory.
 
     Raises:
-        UnknownNameError: It is none of these.
+        UnknownNameError: There is no such program.
     """
-    if program not in PROGRAMS:
-        raise UnknownNameError("program", program, PROGRAMS)
+    if program not in _SEARCHES:
+        raise UnknownNameError("program", program, _SEARCHES)
     wanted = {os.path.realpath(cwd), str(cwd)}
-    # Codex keeps sessions by their date, so that one that does not say where it was could be from anywhere.
-    silent = program != "codex"
-    found = [
-        each for path in PROGRAMS[program](wanted) if (each := _looked_at(path, wanted, silent=silent)) is not None
-    ]
-    return sorted(found, key=lambda each: (each.path.parent.name == SUBAGENTS, each.changed, str(each.path)))
+    # Codex sorts files by date, so that one that names no directory could be from anywhere.
+    counts_unnamed = program != "codex"
+    paths = _SEARCHES[program](wanted)
+    found = [each for path in paths if (each := _check_file(path, wanted, counts_unnamed=counts_unnamed)) is not None]
+    return sorted(found, key=lambda each: (each.path.parent.name == _SUBAGENTS, each.changed, str(each.path)))
 
 
-def transcripts_directory(program: str) -> Path:
-    """Where a program keeps sessions, of whatever directory."""
-    variable, usual, folder = _PLACES[program]
+def get_transcripts_directory(program: str) -> Path:
+    """Return the directory in which a program keeps all transcripts."""
+    variable, usual, folder = _DIRECTORIES[program]
     return Path(os.environ.get(variable) or os.path.expanduser(usual)) / folder  # noqa: PTH111 - fails without a home
 
 
-_PLACES = {
+_DIRECTORIES = {
     "claude": ("CLAUDE_CONFIG_DIR", "~/.claude", "projects"),
     "codex": ("CODEX_HOME", "~/.codex", "sessions"),
     "pi": ("PI_CODING_AGENT_DIR", "~/.pi/agent", "sessions"),
 }
 
 
-def _of_claude(directories: Iterable[str]) -> Iterator[Path]:
-    """Sessions and those of their subagents, in a folder named after the directory."""
-    root = transcripts_directory("claude")
+def _search_claude(directories: Iterable[str]) -> Iterator[Path]:
+    """Yield sessions and those of their subagents, in a folder named after the working directory."""
+    root = get_transcripts_directory("claude")
     for name in {re.sub(r"[^a-zA-Z0-9]", "-", directory) for directory in directories}:
-        for folder in _folders(root, name):
-            yield from _files(folder)
-            for session in _listed(folder):
-                yield from _files(session / SUBAGENTS)
+        for folder in _find_folders(root, name):
+            yield from _list_files(folder)
+            for session in _list_folder(folder):
+                yield from _list_files(session / _SUBAGENTS)
 
 
-def _of_codex(_directories: Iterable[str]) -> Iterator[Path]:
-    """Rollouts by their date, of all directories."""
-    root = transcripts_directory("codex")
-    for year in _listed(root):
-        for month in _listed(year):
-            for day in _listed(month):
-                yield from _files(day)
-    yield from _files(root.with_name("archived_sessions"))
+def _search_codex(_directories: Iterable[str]) -> Iterator[Path]:
+    """Yield sessions of all working directories, by their date."""
+    root = get_transcripts_directory("codex")
+    for year in _list_folder(root):
+        for month in _list_folder(year):
+            for day in _list_folder(month):
+                yield from _list_files(day)
+    yield from _list_files(root.with_name("archived_sessions"))
 
 
-def _of_pi(directories: Iterable[str]) -> Iterator[Path]:
-    """Sessions in a folder named after the directory."""
-    root = transcripts_directory("pi")
+def _search_pi(directories: Iterable[str]) -> Iterator[Path]:
+    """Yield sessions in a folder named after the working directory."""
+    root = get_transcripts_directory("pi")
     for directory in directories:
         name = re.sub(r"[/\\:]", "-", re.sub(r"^[/\\]", "", directory))
-        yield from _files(root / f"--{name}--")
+        yield from _list_files(root / f"--{name}--")
 
 
-PROGRAMS: dict[str, Callable[[Iterable[str]], Iterator[Path]]] = {
-    "claude": _of_claude,
-    "codex": _of_codex,
-    "pi": _of_pi,
+_SEARCHES: dict[str, Callable[[Iterable[str]], Iterator[Path]]] = {
+    "claude": _search_claude,
+    "codex": _search_codex,
+    "pi": _search_pi,
 }
 
 
-def _folders(root: Path, name: str) -> list[Path]:
-    if len(name) <= _LONGEST_NAME:
+def _find_folders(root: Path, name: str) -> list[Path]:
+    if len(name) <= _MAX_FOLDER_CHARS:
         return [root / name]
-    return [folder for folder in _listed(root) if folder.name.startswith(name[:_LONGEST_NAME])]
+    return [folder for folder in _list_folder(root) if folder.name.startswith(name[:_MAX_FOLDER_CHARS])]
 
 
-def _listed(folder: Path) -> list[Path]:
+def _list_folder(folder: Path) -> list[Path]:
     try:
         return sorted(folder.iterdir())
-    except OSError:  # no folder, or none of ours
+    except OSError:  # missing, not a folder, or not readable
         return []
 
 
-def _files(folder: Path) -> list[Path]:
-    return [path for path in _listed(folder) if path.suffix == ".jsonl"]
+def _list_files(folder: Path) -> list[Path]:
+    return [path for path in _list_folder(folder) if path.suffix == ".jsonl"]
 
 
-def _looked_at(path: Path, wanted: set[str], *, silent: bool) -> TranscriptFile | None:
-    """A file about one of these directories.
+def _check_file(path: Path, wanted: set[str], *, counts_unnamed: bool) -> TranscriptFile | None:
+    """Return a file of one of the working directories; None for any other.
 
     Args:
         path: The file.
-        wanted: The directories.
-        silent: Whether one that names no directory counts.
+        wanted: The working directories.
+        counts_unnamed: True if a file that names no directory counts.
     """
     try:
         descriptor = os.open(path, READ_FLAGS)
     except OSError:
         return None
     try:
-        facts = os.fstat(descriptor)
-        beginning = os.read(descriptor, BEGINNING) if S_ISREG(facts.st_mode) else None
+        stat = os.fstat(descriptor)
+        beginning = os.read(descriptor, _MAX_READ_BYTES) if S_ISREG(stat.st_mode) else None
     except OSError:
         return None
     finally:
         os.close(descriptor)
     if beginning is None:
         return None
-    about = _directory_in(beginning)
-    is_about = os.path.realpath(about) in wanted if about else silent
-    return TranscriptFile(path, facts.st_size, facts.st_mtime) if is_about else None
+    directory = _find_directory(beginning)
+    is_wanted = os.path.realpath(directory) in wanted if directory else counts_unnamed
+    return TranscriptFile(path, stat.st_size, stat.st_mtime) if is_wanted else None
 
 
-def _directory_in(beginning: bytes) -> str:
-    """The first directory that the lines of a file name; "" for none."""
+def _find_directory(beginning: bytes) -> str:
+    """Return the first working directory that the lines of a file name; "" for none."""
     for line in beginning.split(b"\n"):
         try:
             value = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        found = _cwd_of(value) or _cwd_of(value.get("payload") if isinstance(value, dict) else None)
+        found = _get_cwd(value) or _get_cwd(value.get("payload") if isinstance(value, dict) else None)
         if found:
             return found
     return ""
 
 
-def _cwd_of(value: Any) -> str:  # noqa: ANN401 - whatever stands in a line
+def _get_cwd(value: Any) -> str:  # noqa: ANN401 - any JSON
     found = value.get("cwd") if isinstance(value, dict) else None
     return found if isinstance(found, str) else ""

@@ -10,7 +10,7 @@ import pytest
 
 from nexus_core.errors import UnknownNameError
 from nexus_core.testing import write_files
-from nexus_core.transcripts.locations import find_transcripts, transcripts_directory
+from nexus_core.transcripts.locations import find_transcripts, get_transcripts_directory
 
 
 @pytest.fixture
@@ -105,11 +105,11 @@ def test_programs_may_be_told_to_keep_them_elsewhere(
     home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kept: tuple[str, str, str]
 ) -> None:
     program, variable, folder = kept
-    assert transcripts_directory(program).is_relative_to(home)
+    assert get_transcripts_directory(program).is_relative_to(home)
 
     monkeypatch.setenv(variable, str(tmp_path / "elsewhere"))
 
-    assert transcripts_directory(program) == tmp_path / "elsewhere" / folder
+    assert get_transcripts_directory(program) == tmp_path / "elsewhere" / folder
 
 
 def test_the_oldest_comes_first(home: Path, work: Path) -> None:

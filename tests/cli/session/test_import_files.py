@@ -22,7 +22,7 @@ from nexus_core.errors import TranscriptError
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.text.console import ProgressBar
-from nexus_core.transcripts.locations import transcripts_directory
+from nexus_core.transcripts.locations import get_transcripts_directory
 from nexus_core.transcripts.read import read_transcript
 from nexus_core.transfer.transcript_steps import read_totals
 from tests.cli.session.conftest import TypeIn
@@ -57,7 +57,7 @@ def user_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def keep_for_claude(work: Path, name: str, text: str) -> Path:
     """A session that Claude Code keeps of a directory."""
-    folder = transcripts_directory("claude") / "".join(sign if sign.isalnum() else "-" for sign in str(work))
+    folder = get_transcripts_directory("claude") / "".join(sign if sign.isalnum() else "-" for sign in str(work))
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(text.replace("/srv/bakery", str(work)), encoding="utf-8")
     return folder / name

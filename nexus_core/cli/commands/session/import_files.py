@@ -24,7 +24,7 @@ from nexus_core.history.repair.findings import UNREPAIRED_CODES
 from nexus_core.history.repair.rules import apply_repair_rules
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
-from nexus_core.transcripts.locations import find_transcripts, transcripts_directory
+from nexus_core.transcripts.locations import find_transcripts, get_transcripts_directory
 from nexus_core.transcripts.read import read_transcript, split_conversations
 from nexus_core.transfer.exporter import import_export, is_export, read_export
 from nexus_core.transfer.importer import TranscriptImporter
@@ -143,7 +143,7 @@ def find_transcript_files(cli: CliContext, program: str) -> list[TranscriptFile]
     """The files of a program that are about this directory; says so when there are none."""
     found = find_transcripts(program, cli.cwd)
     if not found:
-        where = visible_line(str(transcripts_directory(program)))
+        where = visible_line(str(get_transcripts_directory(program)))
         cli.console.message(f"{program} keeps no session of this directory in {where}.")
     return found
 
