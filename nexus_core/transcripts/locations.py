@@ -1,4 +1,4 @@
-"""Directories in which programs keep their transcripts, and search for those of a working directory."""
+"""Directories in which programs keep the transcripts of a working directory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TranscriptFile(NamedTuple):
 
 
 def find_transcripts(program: str, cwd: Path) -> list[TranscriptFile]:
-    """Return the transcripts of a working directory, oldest first, those of subagents last.
+    """Return the transcripts of a directory, oldest first, then subagents.
 
     Args:
         program: `claude`, `codex` or `pi`.
@@ -70,7 +70,7 @@ _DIRECTORIES = {
 
 
 def _search_claude(directories: Iterable[str]) -> Iterator[Path]:
-    """Yield sessions and those of their subagents, in a folder named after the working directory."""
+    """Yield sessions and subagents, in a folder named after the directory."""
     root = get_transcripts_directory("claude")
     for name in {re.sub(r"[^a-zA-Z0-9]", "-", directory) for directory in directories}:
         for folder in _find_folders(root, name):
@@ -122,7 +122,7 @@ def _list_files(folder: Path) -> list[Path]:
 
 
 def _check_file(path: Path, wanted: set[str], *, counts_unnamed: bool) -> TranscriptFile | None:
-    """Return a file of one of the working directories; None for any other.
+    """Return a file if it belongs to one of the working directories.
 
     Args:
         path: The file.
@@ -148,7 +148,7 @@ def _check_file(path: Path, wanted: set[str], *, counts_unnamed: bool) -> Transc
 
 
 def _find_directory(beginning: bytes) -> str:
-    """Return the first working directory that the lines of a file name; "" for none."""
+    """Return the first working directory in the lines of a file, or ""."""
     for line in beginning.split(b"\n"):
         try:
             value = json.loads(line)

@@ -1,4 +1,4 @@
-"""Export of sessions as lines of JSON or as messages of an API, and import of such exports.
+"""Export of sessions as JSON lines or API messages, and import of exports.
 
     {"nexus_session": 1, "sessions": [{"label": …, "head": …, "tip": …, …}]}
     {"blob": "<digest>", "base64": "…"}
@@ -121,7 +121,7 @@ def _find_records(ledger: Ledger, label: str, *, with_forks: bool) -> list[Sessi
 
 
 def _get_origin(ledger: Ledger, record: SessionRecord) -> str:
-    """Return the current name of the session that another was forked from; "" for none."""
+    """Return the current name of the session that another was forked from."""
     origin = ledger.session(record.origin) if record.origin else None
     return origin.label if origin else ""
 
@@ -136,7 +136,10 @@ def _read_steps(ledger: Ledger, records: Iterable[SessionRecord]) -> list[Step]:
 
 
 def _find_blobs(ledger: Ledger, records: Iterable[SessionRecord], steps: Iterable[Step]) -> list[str]:
-    """Return the digests of the blobs of sessions and steps; those of messages are written inside the messages."""
+    """Return the digests of the blobs of sessions and steps.
+
+    Blobs of messages are written inside the messages.
+    """
     digests: dict[str, None] = {}
     for record in records:
         digests.update(dict.fromkeys(list_original_blobs(ledger, record)))
@@ -323,7 +326,9 @@ class _ExportReader:
 def import_export(
     ledger: Ledger, export: SessionExport, *, label: str = "", dry_run: bool = False
 ) -> list[SessionChange]:
-    """Add the sessions of an export to a ledger, with the same ids and digests; nothing is changed or added twice.
+    """Add the sessions of an export to a ledger, with the same ids and digests.
+
+    Nothing that the ledger has is changed or added twice.
 
     Each session is added in one transaction. If the import is interrupted between two, the next one adds the rest.
 
@@ -438,7 +443,7 @@ def _rename(record: SessionRecord, main: str, label: str) -> SessionRecord:
 
 
 def _is_ancestor(ledger: Ledger, tip: str | None, step_id: str | None) -> bool:
-    """True if a step is in the thread of another; None is before every step."""
+    """True if a step is in the thread of another. None is before every step."""
     if tip is None or step_id is None:
         return step_id is None
     try:

@@ -1,4 +1,4 @@
-"""Threads of earlier imports, with the items of a transcript that each of them has."""
+"""Threads of earlier imports, with the items that each of them has."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def digest_message(before: PrefixDigest, message: Message) -> PrefixDigest:
 
 
 def digest_compaction(before: PrefixDigest, summary: str, messages: Iterable[Message]) -> PrefixDigest:
-    """Return the digest of a compaction after other items: of what the model reads from then on."""
+    """Return the digest of a compaction after other items."""
     return _digest_item(before, write_json([summary, *map(message_to_json, messages)], "a compaction"))
 
 
@@ -50,7 +50,10 @@ def _digest_step(before: PrefixDigest, step: Step) -> list[PrefixDigest]:
 
 
 def get_step_shape(step: Step | NewStep) -> StepShape:
-    """Return a step without messages, names and totals, to compare it: its kind, its end, and its data."""
+    """Return kind, end and data of a step, to compare it.
+
+    Ids and totals are left out.
+    """
     data = {name: value for name in _COMPARED_DATA if (value := step.data.get(name)) is not None}
     return step.kind, step.closes, write_canonical_json(data)
 
@@ -137,7 +140,10 @@ class ImportedThread:
             self.end = self._order[-1] if self._order else self.fork.end if self.fork else START
 
     def list_after(self, digest: PrefixDigest) -> list[PrefixDigest]:
-        """Return its own items after an item, in their order; empty if the next item is not its own."""
+        """Return its own items after an item.
+
+        Empty if the next item is not its own.
+        """
         own = self.items.get(digest)
         if own is not None:
             return self._order[len(self._order) - (self.count - own.number - 1) :]
@@ -157,7 +163,7 @@ class ImportedThread:
 
 
 def read_threads(ledger: Ledger, records: Iterable[SessionRecord]) -> list[ImportedThread]:
-    """Read the threads of sessions; each session follows the one it was forked from."""
+    """Read the threads of sessions, each after the one it was forked from."""
     threads: list[ImportedThread] = []
     forks: dict[str, ForkPoint] = {}  # by step
     for record in records:

@@ -1,4 +1,7 @@
-"""Import of transcripts: sessions in a ledger, each transcript once, later only its new entries."""
+"""Import of transcripts as sessions of a ledger.
+
+A transcript is imported once, and later only what was added to it.
+"""
 
 from __future__ import annotations
 
@@ -97,14 +100,19 @@ class ImportReport:
 
 
 class TranscriptImporter:
-    """Adds transcripts to a ledger; nothing that the ledger has is changed or added twice."""
+    """Adds transcripts to a ledger, each once.
+
+    Nothing that the ledger has is changed.
+    """
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._digested = b"", ""  # the file whose digest was computed last, and the digest
+        self._digested: tuple[bytes, str] | None = None  # the last file, and its digest
 
     def find_imported(self, data: bytes) -> list[SessionChange]:
-        """Return the sessions of a file that was imported completely, the main one first; none for any other file.
+        """Return the sessions of a file that was imported, the main one first.
+
+        Empty if the file is new or has grown, or its import was interrupted.
 
         Args:
             data: The content of the file.
@@ -162,7 +170,7 @@ class TranscriptImporter:
         raise AssertionError  # the last attempt returns or raises
 
     def _compute_digest(self, data: bytes) -> str:
-        if self._digested[0] is not data:
+        if self._digested is None or self._digested[0] is not data:
             self._digested = data, blake2b(data, digest_size=32).hexdigest()
         return self._digested[1]
 
@@ -175,7 +183,10 @@ class TranscriptImporter:
         )
 
     def _write(self, plan: _ImportPlan, transcript: Transcript, data: bytes, cwd: str) -> None:
-        """Add the planned steps. The first session has the digest of the file and the number of its sessions."""
+        """Add the planned steps.
+
+        The first session gets the digest of the file and the number of its sessions.
+        """
         labels = plan.list_labels()
         first = labels[0] if labels else plan.label  # not the main one, if the main path has no messages
         file_data: dict[str, Any] = {"sessions": len(labels)}
@@ -196,19 +207,22 @@ class TranscriptImporter:
                 self._ledger.append_many(change.label, change.steps, after=change.after)
         record = self._ledger.session(first)
         if record is not None and not get_import_data(record).items() >= file_data.items():
-            # A file that grows may name its model and directory later. This is no activity in the session.
+            # A file that grows may name its model and directory later. The session's time of change stays.
             found = {name: value for name, value in known.items() if value} if self._is_untouched(record) else {}
             updated = {**record.data, **found, IMPORT_KEY: {**get_import_data(record), **file_data}}
             self._ledger.update(first, data=updated, updated=record.updated)
 
     def _is_untouched(self, record: SessionRecord) -> bool:
-        """True if the newest step of a session was imported, so that the user has not continued it."""
+        """True if the user has not continued a session: its newest step is imported."""
         tip = None if record.tip is None else self._ledger.step(record.tip)
         return tip is not None and "imported" in tip.data
 
 
 def get_import_data(record: SessionRecord) -> dict[str, Any]:
-    """Return a session's data about the transcript it was imported from; empty for other sessions."""
+    """Return a session's data about the transcript it was imported from.
+
+    Empty for other sessions.
+    """
     about = record.data.get(IMPORT_KEY)
     return about if isinstance(about, dict) else {}
 
@@ -227,14 +241,16 @@ _COMPRESSION_LEVEL = 1
 
 
 def store_original(ledger: Ledger, data: bytes) -> str:
-    """Store an imported file as it is; returns the address of the list of its chunks."""
+    """Store an imported file, and return the digest of the list of its chunks."""
     chunks = [zlib.compress(data[at : at + CHUNK_BYTES], _COMPRESSION_LEVEL) for at in range(0, len(data), CHUNK_BYTES)]
     digests = ledger.put_blobs(chunks)
     return ledger.put_blob(json.dumps({"zlib": digests}).encode())
 
 
 def list_original_blobs(ledger: Ledger, record: SessionRecord) -> list[str]:
-    """Return the digests of the blobs of the file that a session was imported from: the list, then the chunks.
+    """Return the blobs of an imported file: the list of chunks, then the chunks.
+
+    Empty for a session without a file.
 
     Raises:
         LedgerError: The list is missing.
@@ -246,7 +262,7 @@ def list_original_blobs(ledger: Ledger, record: SessionRecord) -> list[str]:
 
 
 def read_original(ledger: Ledger, record: SessionRecord) -> bytes | None:
-    """Return the file that a session was imported from; None if there is none.
+    """Return the file that a session was imported from, or None.
 
     Raises:
         LedgerError: A chunk of it is missing.
@@ -269,7 +285,9 @@ def _read_blob(ledger: Ledger, digest: str) -> bytes:
 def _find_sessions(
     ledger: Ledger, records: Iterable[SessionRecord], identity: dict[str, Any], ids: Container[str], main: str = ""
 ) -> list[SessionRecord]:
-    """Return the sessions of one transcript, each after the one it was forked from, the main one first.
+    """Return the sessions of one transcript, the main one first.
+
+    Each follows the one it was forked from.
 
     Args:
         ledger: The ledger.
@@ -303,7 +321,7 @@ def _is_same_session(ledger: Ledger, label: str, other: str) -> bool:
 
 
 def _is_own(ledger: Ledger, record: SessionRecord) -> bool:
-    """True if an import created a session; a fork by the user has inherited its data."""
+    """True if an import created a session. A fork has inherited its data."""
     named = ledger.session(str(get_import_data(record).get("session")))
     return named is not None and named.label == record.label
 
@@ -319,7 +337,9 @@ _UNUSUAL = re.compile(r"[^\w.@+-]+")
 
 
 def _name_main_session(transcript: Transcript, file_name: str, parent: str, is_taken: Callable[[str], bool]) -> str:
-    """Return a free name: program and id (of a UUID the first digits, if they are free), or the file's name.
+    """Return a free name: program and id, or the name of the file.
+
+    Of a UUID, the first digits are used if they are free.
 
     Args:
         transcript: The transcript.
@@ -353,7 +373,10 @@ def _find_free_name(wanted: list[str], is_taken: Callable[[str], bool]) -> str:
 
 
 def _make_typeable(text: str) -> str:
-    """Replace what cannot be typed: a transcript must not decide how a name looks on a terminal."""
+    """Replace characters that cannot be typed.
+
+    A transcript must not decide how a name looks on a terminal.
+    """
     plain = _UNUSUAL.sub("-", text).strip("-")
     if len(plain) <= _MAX_NAME_CHARS:
         return plain
@@ -365,7 +388,7 @@ def _make_typeable(text: str) -> str:
 
 
 class _ImportPlan:
-    """A comparison of a transcript with its sessions in the ledger, which is only read.
+    """The changes that a transcript requires. Only reads the ledger.
 
     Attributes:
         label: The main session.
@@ -396,7 +419,10 @@ class _ImportPlan:
         self.changes = {number: self._plan_path(number) for number in self._paths.select_sessions()}
 
     def report(self) -> ImportReport:
-        """Return the changes, without paths whose items are in a session that another path extends."""
+        """Return the changes of all sessions.
+
+        An unchanged path is left out if another path changes its session.
+        """
         grown = {change.label for change in self.changes.values() if change.steps}
         sessions = tuple(
             change
@@ -466,7 +492,7 @@ class _ImportPlan:
         return change or self._keep(path, self._threads[digests[-1]].label if digests else self.label)
 
     def _keep(self, path: TranscriptPath, label: str) -> SessionChange:
-        """Return no change of the session that has a path; the report leaves out one that another path changes."""
+        """Describe the session of a path without changing it."""
         record = None if label in self._grown else self._ledger.session(label)
         if record is None:
             return SessionChange(label=label, kind=path.kind, totals=ThreadTotals())
@@ -474,7 +500,7 @@ class _ImportPlan:
         return SessionChange(label=label, kind=path.kind, totals=totals, is_open=is_open)
 
     def _extend(self, number: int, there: int, before: PrefixDigest, thread: ImportedThread) -> SessionChange | None:
-        """Add the missing items to a session; None if it has everything.
+        """Add the missing items to a session. None if it has all of them.
 
         Turns at its end are replaced if they differ from an import of the whole transcript at once: the program has
         written more of a reply since, or its usage, or the transcript went back.
@@ -492,7 +518,10 @@ class _ImportPlan:
         return self._build(number, keys, thread, replaced=replaced)
 
     def _fork_session(self, number: int, there: int, before: PrefixDigest) -> SessionChange:
-        """Start a session at the end of the nearest turn before; items after that are added again."""
+        """Start a session at the end of the nearest turn before an item.
+
+        Items after that turn are added again.
+        """
         keys: list[ItemKey] = [(number, index) for index in range(len(self._digests[number]) - 1, there - 1, -1)]
         fork = None
         for key in self._paths.walk_back(number, there):
@@ -514,7 +543,10 @@ class _ImportPlan:
         is_new: bool = False,
         note: str = "",
     ) -> SessionChange:
-        """Build the steps of items at the end of a thread, in the place of those that are replaced."""
+        """Build the steps of items at the end of a thread.
+
+        They take the place of the replaced items.
+        """
 
         def find_step(key: ItemKey) -> str | None:
             item = thread.find(self._get_digest(key))
@@ -551,7 +583,7 @@ class _ImportPlan:
         )
 
     def _get_totals(self, step_id: str | None) -> tuple[ThreadTotals, Usage]:
-        """Return totals and usage up to a step that others may follow; each such step has them."""
+        """Return totals and usage up to a step that others may follow."""
         if step_id is None:
             return ThreadTotals(), Usage()
         if step_id not in self._totals:
@@ -571,7 +603,10 @@ class _ImportPlan:
     # ---- items -----------------------------------------------------------------------------------------------
 
     def _digest_path(self, number: int) -> None:
-        """Compute the digests of a path. If nothing was imported before, any unique values will do."""
+        """Compute the digests of a path.
+
+        If nothing was imported before, any unique values will do.
+        """
         path, found = self._paths.paths[number], self._digests[number]
         if not self._known:
             found += [b"%d.%d" % (number, index) for index in range(len(path.items))]
@@ -591,7 +626,7 @@ class _ImportPlan:
         return START if path.leaves is None or not path.at else self._digests[path.leaves][path.at - 1]
 
     def _find_own_keys(self, thread: ImportedThread, number: int, there: int) -> list[ItemKey]:
-        """Return the last items that a path and a thread share, from the beginning of a turn on.
+        """Return the last items that a path and a thread share, in whole turns.
 
         Items that other threads have, too, are left out, and more than could be replaced.
         """
@@ -607,7 +642,9 @@ class _ImportPlan:
     def _find_changed(
         self, thread: ImportedThread, keys: Sequence[ItemKey], known: Sequence[PrefixDigest]
     ) -> list[PrefixDigest]:
-        """Return the items of a thread from the first turn on that an import of everything would make differently.
+        """Return the items of a thread from its first outdated turn on.
+
+        A turn is outdated if an import of the whole transcript at once would make it differently.
 
         Args:
             thread: The thread.
@@ -659,7 +696,7 @@ class _ImportPlan:
         return next((thread for thread in self._known if thread.end == digest and self._may_extend(thread)), None)
 
     def _find_growing_thread(self, before: PrefixDigest, items: Sequence[PathItem]) -> ImportedThread | None:
-        """Return the thread that may be extended, and ends with the beginning of the next reply.
+        """Return the thread that ends with the beginning of the next reply.
 
         Results of the reply may follow it there: tools are called while the program writes the rest of a reply.
         """
@@ -678,7 +715,7 @@ class _ImportPlan:
         return None
 
     def _find_rewound_thread(self, before: PrefixDigest) -> ImportedThread | None:
-        """Return the main thread if the transcript went back, and has the end of that thread on a branch.
+        """Return the main thread if its end is now a branch of the transcript.
 
         The session continues with the main path, and its end becomes a fork: as if all was imported at once.
         """
@@ -710,7 +747,10 @@ def _join_results(steps: Iterable[_ComparedStep]) -> list[_ComparedStep]:
 
 
 def _is_beginning(step: Step, entry: TranscriptEntry) -> bool:
-    """True if a stored reply is the beginning of an entry: the same reply, imported while it was written."""
+    """True if a stored reply is the beginning of an entry.
+
+    The same reply was imported while the program wrote it.
+    """
     known, now = step.messages[-1].parts, entry.message.parts
     names = {str(step.data.get("id") or ""), entry.reply} - {""}
     if len(names) > 1 or not known or len(now) < len(known) or known[:-1] != now[: len(known) - 1]:
@@ -724,7 +764,7 @@ def _is_beginning(step: Step, entry: TranscriptEntry) -> bool:
 
 
 def _has_results(items: Sequence[PathItem], steps: Sequence[Step | None]) -> bool:
-    """True if steps have only results, all of which follow the reply that begins the items."""
+    """True if steps have only results that follow the first of the items."""
     if not all(step is not None and step.kind == "result" for step in steps):
         return False
     known = {part.call_id for step in steps if step for message in step.messages for part in message.tool_results}

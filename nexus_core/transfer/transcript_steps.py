@@ -1,4 +1,4 @@
-"""Paths of a transcript, and the turns and steps they become, as a session would have recorded them.
+"""Paths of a transcript, and the turns and steps they become.
 
 A turn begins with a user message and ends with a reply that calls no tool, or with the next user message. Messages that
 a program sent in the user's name belong to the turn before. `recording/new_steps.py` lists the data of a step; imported
@@ -110,12 +110,15 @@ class TranscriptPaths:
         return self.paths[key[0]].items[key[1]]
 
     def find_first_kept(self, compaction: TranscriptCompaction) -> ItemKey | None:
-        """Return the first item that the model still reads after a compaction; None if it reads no earlier one."""
+        """Return the first item before a compaction that the model still reads."""
         is_kept = compaction.kept_from < min(compaction.at, len(self._indexes))
         return (0, self._indexes[compaction.kept_from]) if is_kept else None
 
     def walk_back(self, path: int | None, count: int) -> Iterator[ItemKey]:
-        """Yield the items before an index, nearest first: those of the path, then of the paths it forks from."""
+        """Yield the items before an index, nearest first.
+
+        After those of the path come those of the paths it forks from.
+        """
         seen: set[int] = set()
         while path is not None and path not in seen:
             seen.add(path)
@@ -125,7 +128,7 @@ class TranscriptPaths:
             path, count = here.leaves, here.at
 
     def count_tokens(self, key: ItemKey) -> int:
-        """Estimate the tokens of an item; 0 for a compaction."""
+        """Estimate the tokens of an item. A compaction has none."""
         if key not in self._tokens:
             item = self.get_item(key)
             found = 0 if isinstance(item, TranscriptCompaction) else count_messages(ESTIMATE, (item.message,))
@@ -133,7 +136,7 @@ class TranscriptPaths:
         return self._tokens[key]
 
     def select_sessions(self) -> list[int]:
-        """Return the paths that become sessions: the main one, and as many branches as there is room for.
+        """Return the paths that become sessions: the main path and most branches.
 
         A session can only be forked where a turn ends. A branch that leaves inside a turn repeats the beginning of the
         turn, so that a crafted file could become a thousand times as large. The choice depends on nothing but the
@@ -152,7 +155,7 @@ class TranscriptPaths:
         return [number for number in self.order if number in found]
 
     def _count_repeated_tokens(self, number: int, limit: int) -> int:
-        """Count the tokens that a branch repeats of the turn it leaves; stops above the limit."""
+        """Count the tokens of the turn that a branch repeats, up to a limit."""
         path = self.paths[number]
         found = 0
         for key in self.walk_back(path.leaves, path.at):
@@ -172,7 +175,7 @@ class TranscriptPaths:
         return (*items, *left)
 
     def _find_fork(self, branch: TranscriptBranch, branches: Sequence[TranscriptBranch]) -> tuple[int | None, int]:
-        """Return the path that a branch leaves, and the number of its items before the fork."""
+        """Return the path that a branch leaves, and the items before the fork."""
         if branch.kind == "subagent" and (branch.leaves is None or branches[branch.leaves].name != branch.name):
             return None, 0  # it has a task of its own, and reads nothing of the conversation
         if not branch.at:
@@ -196,7 +199,7 @@ class TranscriptPaths:
 
 
 def list_replacements(compaction: TranscriptCompaction) -> tuple[Message, ...]:
-    """Return the messages that replace a summary, where the program sent more than the summary."""
+    """Return what the model reads after a compaction, if more than the summary."""
     context = compaction.context
     is_plain = all(entry.kind == "summary" for entry in context) and len(context) <= 1
     return () if is_plain else tuple(entry.message for entry in context)
@@ -211,7 +214,7 @@ def _is_user_message(item: PathItem) -> bool:
 
 
 class ThreadTotals(NamedTuple):
-    """Numbers of turns, steps, messages and tokens of a thread, as `import`, `list` and `stats` print them.
+    """Totals of a thread, as `import`, `list` and `stats` print them.
 
     Attributes:
         turns: Turns with messages; a compaction between two turns does not count.
@@ -240,7 +243,10 @@ def add_up_steps(steps: Iterable[NewStep]) -> ThreadTotals:
 
 
 def read_totals(ledger: Ledger, tip: str | None) -> ThreadTotals:
-    """Return the totals of a stored thread; reads only the steps since the last stored totals."""
+    """Return the totals of a stored thread.
+
+    Reads only the steps since the last one that has totals.
+    """
     if tip is None:
         return ThreadTotals()
     tail = Tail(ledger)
@@ -262,7 +268,7 @@ def _count_messages_until(tail: Tail, tip: Step) -> int:
 
 
 def _count_new_messages(kind: StepKind, count: int) -> int:
-    """Return how many of a step's messages are new; a `sealed` step repeats the input."""
+    """Return how many of a step's messages count. `sealed` repeats the input."""
     return 0 if kind == "sealed" else count
 
 
@@ -337,7 +343,7 @@ class StepBuilder:
         self._continues = continues(first) or first.id != first.turn  # else a turn begins again
 
     def build(self, keys: Iterable[ItemKey]) -> list[tuple[NewStep, tuple[ItemKey, ...]]]:
-        """Return the steps of consecutive items, after those of `revert`, each with its items."""
+        """Return the steps of `revert` and of consecutive items, with their items."""
         items = [(key, self._paths.get_item(key)) for key in keys]
         runs = _find_runs(items, self._paths)
         self._time = next(filter(None, (parse_timestamp(item.time) for _, item in items)), None)
@@ -356,7 +362,10 @@ class StepBuilder:
         return self._built
 
     def _add_inputs(self, run: _Run, *, is_last: bool) -> None:
-        """Open a turn with the user's messages; those of a program before them belong to the turn before."""
+        """Open a turn with the user's messages.
+
+        Messages of a program before them belong to the turn before.
+        """
         count = run.first_user_message
         if self._is_open and not self._has_begun:  # more input of the same turn
             count = len(run.items)
@@ -370,7 +379,10 @@ class StepBuilder:
         self._add_input(own, closes=False, is_last=is_last)
 
     def _add_input(self, items: Sequence[_KeyedItem], *, closes: bool, is_last: bool) -> None:
-        """Add messages as one step, or as two if they open a turn: a turn has one current message."""
+        """Add messages as one step, or as two if they open a turn.
+
+        The first step of a turn has one message.
+        """
         first = len(items) if self._is_open else 1
         parts = [part for part in (items[:first], items[first:]) if part]
         for part in parts:
@@ -432,7 +444,10 @@ class StepBuilder:
         self._call_keys.append(key)
 
     def _take_call(self, result: ToolResult) -> CallKey:
-        """Return the call that a result answers; a result without a call is sent after all others."""
+        """Return the call that a result answers.
+
+        A result without a call is sent after all others.
+        """
         index = self._waiting.take(result)
         return CallKey(_NO_STEP, self._newest_calls) if index is None else self._call_keys[index]
 
@@ -499,7 +514,7 @@ class StepBuilder:
             self._forget_calls()
 
     def _add_to_totals(self, step: NewStep, data: dict[str, Any], *, is_end: bool) -> None:
-        """Count a step; store the totals in its data if other steps may follow it."""
+        """Count a step. Store the totals in its data if others may follow it."""
         self._turns += not self._is_open and is_counted(step) and not continues(step)
         self._count += 1
         self._messages += _count_new_messages(step.kind, len(step.messages))
@@ -534,7 +549,7 @@ class _Run(NamedTuple):
 
 
 def _find_runs(items: Sequence[_KeyedItem], paths: TranscriptPaths) -> list[_Run]:
-    """Split items into runs; the first item that a compaction keeps begins one."""
+    """Split items into runs. The first item that a compaction keeps begins one."""
     kept = {paths.find_first_kept(item) for _, item in items if isinstance(item, TranscriptCompaction)}
     kinds = [_get_run_kind(item) for _, item in items]
     ends = [0]
@@ -589,7 +604,7 @@ def _list_entries(items: Sequence[_KeyedItem]) -> list[TranscriptEntry]:
 
 
 def parse_timestamp(text: str) -> int | None:
-    """Return milliseconds since 1970; None for text that is not a time, or a time before 1970.
+    """Return milliseconds since 1970, or None if there is no valid time.
 
     Args:
         text: ISO 8601, in UTC if it names no time zone, or seconds since 1970.
