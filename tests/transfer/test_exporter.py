@@ -1,4 +1,4 @@
-"""An exported session comes back whole: the same steps under the same names, wherever it is imported."""
+"""Export of sessions, and import of the export elsewhere with the same ids."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def brought(text: str, ledger: StoreLedger | None = None, **options: Any) -> Sto
 
 
 @pytest.mark.parametrize("name", sample_names())
-def test_a_session_comes_back_with_every_step_and_digest(ledger: MemoryLedger, name: str) -> None:
+def test_round_trip_keeps_steps_and_digests(ledger: MemoryLedger, name: str) -> None:
     label = bring_sample(ledger, name).label
     text = exported(ledger, label, forks=True)
 
@@ -70,13 +70,13 @@ def test_a_session_comes_back_with_every_step_and_digest(ledger: MemoryLedger, n
     assert exported(target, label, forks=True) == text
 
 
-def test_the_same_session_gives_the_same_bytes(ledger: MemoryLedger) -> None:
+def test_export_is_deterministic(ledger: MemoryLedger) -> None:
     bring_sample(ledger, "claude.jsonl")
 
     assert exported(ledger, "claude-bakery-1") == exported(ledger, "claude-bakery-1")
 
 
-def test_each_line_is_an_object_and_the_first_says_what_it_is(ledger: MemoryLedger) -> None:
+def test_export_has_one_object_per_line_and_a_header(ledger: MemoryLedger) -> None:
     bring_sample(ledger, "claude.jsonl")
 
     first, *others, last = map(json.loads, exported(ledger, "claude-bakery-1").splitlines())
@@ -87,9 +87,7 @@ def test_each_line_is_an_object_and_the_first_says_what_it_is(ledger: MemoryLedg
     assert is_export(exported(ledger, "claude-bakery-1"))
 
 
-def test_a_session_of_ones_own_comes_back_with_its_prompt_and_tools(
-    ledger: MemoryLedger, open_nexus: OpenNexus
-) -> None:
+def test_round_trip_keeps_prompt_and_tools(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
     from tests.session.support import TOOLS
 
     session = open_nexus().session("s", model="claude-sonnet-4", tools=TOOLS)
@@ -108,7 +106,7 @@ def test_a_session_of_ones_own_comes_back_with_its_prompt_and_tools(
     assert other.record(says("Because.", name="msg_2")).done
 
 
-def test_pictures_and_naughty_texts_come_back(ledger: MemoryLedger) -> None:
+def test_round_trip_keeps_images_and_control_characters(ledger: MemoryLedger) -> None:
     spoken = Message("user", (Image(mime="image/png", data=PICTURE), Text("a\0b\u202e\x1b[31m\u2028\ud800 é 漢 🎉")))
     ledger.create("s", steps=[NewStep(kind="turn", closes=True, messages=(spoken,), data={"x": "\x9b\r\n"})])
 
@@ -120,7 +118,7 @@ def test_pictures_and_naughty_texts_come_back(ledger: MemoryLedger) -> None:
     assert exported(target, "s") == text
 
 
-def test_a_branch_is_written_once(ledger: MemoryLedger) -> None:
+def test_export_with_forks_writes_shared_steps_once(ledger: MemoryLedger) -> None:
     turns = add_turns(ledger, "s", "1", "2", "3")
     ledger.create("fork", head=turns[1].id, origin="s", steps=[NewStep(kind="turn", closes=True)])
 
@@ -131,7 +129,7 @@ def test_a_branch_is_written_once(ledger: MemoryLedger) -> None:
     assert len(exported(ledger, "fork").splitlines()) == 1 + 3 + 1
 
 
-def test_forks_of_forks_go_with_it_under_whatever_name(ledger: MemoryLedger) -> None:
+def test_export_includes_renamed_forks_of_forks(ledger: MemoryLedger) -> None:
     (turn,) = add_turns(ledger, "s", "1")
     ledger.create("a", head=turn.id, origin="s")
     ledger.create("b", head=turn.id, origin="a")
@@ -145,7 +143,7 @@ def test_forks_of_forks_go_with_it_under_whatever_name(ledger: MemoryLedger) -> 
 # ---- importing ----------------------------------------------------------------------------------------------------
 
 
-def test_importing_it_again_changes_nothing(ledger: MemoryLedger) -> None:
+def test_second_import_changes_nothing(ledger: MemoryLedger) -> None:
     add_turns(ledger, "s", "1", "2")
     target = brought(exported(ledger, "s"))
     before = [target.sessions(), list(target.steps())]
@@ -155,7 +153,7 @@ def test_importing_it_again_changes_nothing(ledger: MemoryLedger) -> None:
     assert [target.sessions(), list(target.steps())] == before
 
 
-def test_importing_it_where_it_came_from_changes_nothing(ledger: MemoryLedger) -> None:
+def test_import_into_the_same_ledger_changes_nothing(ledger: MemoryLedger) -> None:
     add_turns(ledger, "s", "1", "2")
     before = [ledger.sessions(), list(ledger.steps())]
 
@@ -164,7 +162,7 @@ def test_importing_it_where_it_came_from_changes_nothing(ledger: MemoryLedger) -
     assert [ledger.sessions(), list(ledger.steps())] == before
 
 
-def test_a_session_that_went_on_brings_what_is_new(ledger: MemoryLedger) -> None:
+def test_import_adds_only_new_steps(ledger: MemoryLedger) -> None:
     add_turns(ledger, "s", "1", "2")
     target = brought(exported(ledger, "s"))
     add_turns(ledger, "s", "3")
@@ -175,7 +173,7 @@ def test_a_session_that_went_on_brings_what_is_new(ledger: MemoryLedger) -> None
     assert list(target.verify()) == []
 
 
-def test_an_older_export_takes_nothing_back(ledger: MemoryLedger) -> None:
+def test_import_of_an_older_export_removes_nothing(ledger: MemoryLedger) -> None:
     add_turns(ledger, "s", "1", "2")
     older = exported(ledger, "s")
     add_turns(ledger, "s", "3")
@@ -186,7 +184,7 @@ def test_an_older_export_takes_nothing_back(ledger: MemoryLedger) -> None:
     assert steps_of(ledger, "s") == before
 
 
-def test_two_that_went_on_differently_are_not_mixed(ledger: MemoryLedger) -> None:
+def test_import_of_a_diverged_session_is_rejected(ledger: MemoryLedger) -> None:
     add_turns(ledger, "s", "1")
     target = brought(exported(ledger, "s"))
     add_turns(ledger, "s", "2")
@@ -203,7 +201,7 @@ def test_two_that_went_on_differently_are_not_mixed(ledger: MemoryLedger) -> Non
     assert list(target.verify()) == []
 
 
-def test_it_may_be_called_something_else_with_what_is_named_after_it(ledger: MemoryLedger) -> None:
+def test_import_under_another_name_renames_forks(ledger: MemoryLedger) -> None:
     bring_sample(ledger, "claude.jsonl")
 
     target = brought(exported(ledger, "claude-bakery-1", forks=True), label="shop")
@@ -217,14 +215,14 @@ def test_it_may_be_called_something_else_with_what_is_named_after_it(ledger: Mem
     assert read_original(target, record) == content
 
 
-def test_an_open_turn_has_one_session(ledger: MemoryLedger) -> None:
+def test_import_rejects_a_second_session_with_an_open_turn(ledger: MemoryLedger) -> None:
     ledger.create("s", steps=[NewStep(kind="input", messages=(Message("user", "Why?"),))])
 
     with pytest.raises(SessionExistsError, match="the turn that is open in 'other' is there already"):
         brought(exported(ledger, "s"), ledger, label="other")
 
 
-def test_an_archived_session_stays_so(ledger: MemoryLedger) -> None:
+def test_round_trip_keeps_the_archived_status(ledger: MemoryLedger) -> None:
     add_turns(ledger, "s", "1")
     ledger.update("s", status="archived")
 
@@ -235,7 +233,7 @@ def test_an_archived_session_stays_so(ledger: MemoryLedger) -> None:
     assert record.status == "archived"
 
 
-def test_a_session_before_its_first_turn_comes_back(ledger: MemoryLedger) -> None:
+def test_round_trip_keeps_a_session_without_steps(ledger: MemoryLedger) -> None:
     ledger.create("s", data={"model": "m"})
 
     target = brought(exported(ledger, "s"))
@@ -243,14 +241,14 @@ def test_a_session_before_its_first_turn_comes_back(ledger: MemoryLedger) -> Non
     assert [(record.label, record.tip, record.data) for record in target.sessions()] == [("s", None, {"model": "m"})]
 
 
-def test_what_is_missing_is_not_exported_as_if_it_were_there(ledger: MemoryLedger) -> None:
+def test_export_with_a_missing_blob_fails(ledger: MemoryLedger) -> None:
     ledger.create("s", steps=[NewStep(kind="sealed", data={"epoch": "0" * 64})])
 
     with pytest.raises(LedgerError, match="there is no blob 0000"):
         exported(ledger, "s")
 
 
-def test_it_comes_back_from_a_file_and_into_one(tmp_path: Any) -> None:
+def test_round_trip_works_between_sqlite_ledgers(tmp_path: Any) -> None:
     source = open_sqlite(f"sqlite:///{tmp_path / 'a.db'}")
     target = open_sqlite(f"sqlite:///{tmp_path / 'b.db'}")
     bring_sample(source, "codex.jsonl")
@@ -281,7 +279,7 @@ STEPS = st.builds(
 
 @settings(deadline=None, max_examples=examples(80))
 @given(st.lists(STEPS, max_size=6), WORDS.map(lambda label: f"s{label}"))
-def test_any_session_comes_back(steps: list[NewStep], label: str) -> None:
+def test_round_trip_keeps_any_session(steps: list[NewStep], label: str) -> None:
     ledger = MemoryLedger()
     made = ledger.create(
         label, steps=[step for step in steps if "epoch" not in step.data and "restores" not in step.data]
@@ -298,7 +296,7 @@ def test_any_session_comes_back(steps: list[NewStep], label: str) -> None:
 # ---- messages -----------------------------------------------------------------------------------------------------
 
 
-def test_only_what_was_said_is_written_for_an_api(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+def test_messages_are_written_for_each_api(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
     bring_sample(ledger, "claude.jsonl")
     session = open_nexus().session("claude-bakery-1")
 
@@ -308,7 +306,7 @@ def test_only_what_was_said_is_written_for_an_api(ledger: MemoryLedger, open_nex
         assert "Summary: the user wants the rye loaf" in json.dumps(listed[0])
 
 
-def test_instructions_stay_instructions_where_they_stand_beside_the_messages() -> None:
+def test_instructions_are_written_outside_the_message_list() -> None:
     said = [Message("system", "Be brief."), Message("user", "Hi"), Message("assistant", "Hello.")]
 
     assert format_messages(said, "anthropic", BUILT_IN_DIALECTS) == {
@@ -324,7 +322,7 @@ def test_instructions_stay_instructions_where_they_stand_beside_the_messages() -
     assert listed[0] == {"role": "system", "content": "Be brief."}
 
 
-def test_what_was_compacted_is_there_as_well(ledger: MemoryLedger) -> None:
+def test_all_messages_include_compacted_ones(ledger: MemoryLedger) -> None:
     bring_sample(ledger, "claude.jsonl")
     record = ledger.session("claude-bakery-1")
     assert record is not None

@@ -1,4 +1,4 @@
-"""A transcript is imported as often as one likes: once what is there, and later what is new."""
+"""Repeated imports of one transcript: nothing twice, and later only what is new."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def everything(ledger: StoreLedger) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", sample_names())
-def test_the_same_file_changes_nothing(ledger: MemoryLedger, name: str) -> None:
+def test_second_import_changes_nothing(ledger: MemoryLedger, name: str) -> None:
     bring_sample(ledger, name)
     before = everything(ledger)
 
@@ -66,7 +66,7 @@ def test_the_same_file_changes_nothing(ledger: MemoryLedger, name: str) -> None:
     assert TranscriptImporter(ledger).find_imported((SAMPLES / name).read_bytes())[0].label == again.label
 
 
-def test_a_file_that_moved_is_known(ledger: MemoryLedger) -> None:
+def test_moved_file_is_found(ledger: MemoryLedger) -> None:
     content = (SAMPLES / "chat.json").read_bytes()
     bring(ledger, content, "chat.json")
 
@@ -75,7 +75,7 @@ def test_a_file_that_moved_is_known(ledger: MemoryLedger) -> None:
 
 
 @pytest.mark.parametrize("first", range(1, len(LINES)))
-def test_of_a_file_that_has_grown_only_what_is_new_is_added(ledger: MemoryLedger, first: int) -> None:
+def test_grown_file_adds_only_new_entries(ledger: MemoryLedger, first: int) -> None:
     whole = MemoryLedger()
     bring(whole, LINES)
     bring(ledger, LINES[:first])
@@ -91,7 +91,7 @@ def test_of_a_file_that_has_grown_only_what_is_new_is_added(ledger: MemoryLedger
     assert list(ledger.verify()) == []
 
 
-def test_a_file_may_grow_line_by_line(ledger: MemoryLedger) -> None:
+def test_file_growing_line_by_line_stays_one_session(ledger: MemoryLedger) -> None:
     for number in range(1, len(LINES) + 1):
         bring(ledger, LINES[:number])
 
@@ -101,7 +101,7 @@ def test_a_file_may_grow_line_by_line(ledger: MemoryLedger) -> None:
     assert list(ledger.verify()) == []
 
 
-def test_results_that_come_later_know_their_calls(ledger: MemoryLedger) -> None:
+def test_later_results_refer_to_their_calls(ledger: MemoryLedger) -> None:
     bring(ledger, LINES[:3])
 
     bring(ledger, LINES[:5])
@@ -111,7 +111,7 @@ def test_results_that_come_later_know_their_calls(ledger: MemoryLedger) -> None:
     assert [step.data.get("answers") for step in steps[2:4]] == [[[steps[1].id, 0]], [[steps[1].id, 1]]]
 
 
-def test_what_is_spent_goes_on_from_what_is_there(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+def test_usage_continues_from_the_stored_sum(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
     cost = {"usage": {"input_tokens": 100, "output_tokens": 1}}
     lines = [user("u", None), assistant("a", "u", **cost), user("v", "a"), assistant("b", "v", **cost)]
     bring(ledger, lines[:2])
@@ -122,7 +122,7 @@ def test_what_is_spent_goes_on_from_what_is_there(ledger: MemoryLedger, open_nex
     assert steps_of(ledger, LABEL)[-1].data["turns"] == 2
 
 
-def test_a_session_that_somebody_went_on_with_is_left_alone(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+def test_continued_session_is_kept_and_new_entries_are_forked(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
     bring(ledger, LINES[:5])
     session = open_nexus().session(LABEL)
     session.ask("Mine.")
@@ -139,7 +139,7 @@ def test_a_session_that_somebody_went_on_with_is_left_alone(ledger: MemoryLedger
     assert told(ledger, change.label)[-2:] == ["input: v", "reply: c."]
 
 
-def test_a_transcript_that_went_back_goes_on_in_its_session_and_leaves_a_fork(ledger: MemoryLedger) -> None:
+def test_rewound_transcript_continues_its_session_and_forks_the_rest(ledger: MemoryLedger) -> None:
     bring(ledger, [*LINES[:5], user("v", "b"), assistant("c", "v")])
 
     imported = bring(ledger, [*LINES[:5], user("v", "b"), assistant("c", "v"), user("y", "b"), assistant("z", "y")])
@@ -149,7 +149,7 @@ def test_a_transcript_that_went_back_goes_on_in_its_session_and_leaves_a_fork(le
     assert [message.content for message in read_next(ledger, f"{LABEL}/fork-1")][-3:] == ["b", "v", "c"]
 
 
-def test_a_fork_that_goes_on_grows_itself(ledger: MemoryLedger) -> None:
+def test_growing_branch_extends_its_fork(ledger: MemoryLedger) -> None:
     lines = [*LINES[:5], user("v", "b"), assistant("c", "v"), user("y", "b"), assistant("z", "y")]
     bring(ledger, lines)
     assert told(ledger, f"{LABEL}/fork-1")[-1] == "reply: c."
@@ -198,7 +198,7 @@ EAGER = [
 @pytest.mark.parametrize(
     ("lines", "first"), [(lines, first) for lines in (ANSWER, EAGER) for first in range(1, len(lines))]
 )
-def test_a_file_that_grows_while_an_answer_is_written_continues_its_session(
+def test_reply_imported_in_parts_continues_its_session(
     ledger: MemoryLedger, lines: list[dict[str, Any]], first: int
 ) -> None:
     whole = MemoryLedger()
@@ -216,7 +216,7 @@ def test_a_file_that_grows_while_an_answer_is_written_continues_its_session(
     assert list(ledger.verify()) == []
 
 
-def test_an_answer_may_grow_block_by_block(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+def test_reply_growing_block_by_block_is_replaced(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
     for number in range(1, len(ANSWER) + 1):
         bring(ledger, ANSWER[:number])
     after = everything(ledger)
@@ -230,7 +230,7 @@ def test_an_answer_may_grow_block_by_block(ledger: MemoryLedger, open_nexus: Ope
     assert session.pending_calls == ()
 
 
-def test_an_answer_may_grow_behind_the_results_of_its_calls(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+def test_reply_growing_after_its_results_is_replaced(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
     whole = MemoryLedger()
     bring(whole, EAGER)
     for number in range(1, len(EAGER) + 1):
@@ -247,7 +247,7 @@ def test_an_answer_may_grow_behind_the_results_of_its_calls(ledger: MemoryLedger
     assert list(ledger.verify()) == []
 
 
-def test_a_file_that_grows_says_its_model_with_the_first_answer(ledger: MemoryLedger) -> None:
+def test_model_is_stored_with_the_first_reply(ledger: MemoryLedger) -> None:
     bring(ledger, ANSWER[:1])
 
     bring(ledger, ANSWER)
@@ -256,7 +256,7 @@ def test_a_file_that_grows_says_its_model_with_the_first_answer(ledger: MemoryLe
     assert record.data["model"] == "claude-opus-4-5"
 
 
-def test_an_answer_that_grew_is_paid_once(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+def test_grown_reply_is_counted_once_in_usage(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
     lines = [user("u", None), block("a", "u", "One moment."), block("a2", "a", "Here.")]
     for line in lines[1:]:
         line["message"]["usage"] = {"input_tokens": 100, "output_tokens": 5}
@@ -267,7 +267,7 @@ def test_an_answer_that_grew_is_paid_once(ledger: MemoryLedger, open_nexus: Open
     assert open_nexus().session(LABEL).usage.input_tokens == 100
 
 
-def test_an_answer_may_grow_in_the_middle_of_a_text(ledger: MemoryLedger) -> None:
+def test_reply_growing_within_a_text_is_replaced(ledger: MemoryLedger) -> None:
     asked = {"role": "user", "content": "Why?"}
     bring(ledger, json.dumps([asked, {"role": "assistant", "content": "Bec"}]), "talk.json")
 
@@ -277,7 +277,7 @@ def test_an_answer_may_grow_in_the_middle_of_a_text(ledger: MemoryLedger) -> Non
     assert [each.label for each in ledger.sessions()] == ["talk"]
 
 
-def test_another_answer_is_a_fork(ledger: MemoryLedger) -> None:
+def test_different_reply_becomes_a_fork(ledger: MemoryLedger) -> None:
     asked = {"role": "user", "content": "Why?"}
     bring(ledger, json.dumps([asked, {"role": "assistant", "content": "Because."}]), "talk.json")
 
@@ -286,7 +286,7 @@ def test_another_answer_is_a_fork(ledger: MemoryLedger) -> None:
     assert len(ledger.sessions()) == 2
 
 
-def test_an_answer_that_somebody_went_on_from_is_left_alone(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+def test_partial_reply_of_a_continued_session_is_kept(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
     bring(ledger, ANSWER[:2])
     session = open_nexus().session(LABEL)
     session.ask("Mine.")
@@ -299,7 +299,7 @@ def test_an_answer_that_somebody_went_on_from_is_left_alone(ledger: MemoryLedger
     assert told(ledger, imported.sessions[0].label) == ["input: u", "reply: One moment.look(t)", "sealed"]
 
 
-def test_a_renamed_session_is_found(ledger: MemoryLedger) -> None:
+def test_renamed_session_is_found(ledger: MemoryLedger) -> None:
     bring(ledger, LINES[:5])
     ledger.rename(LABEL, "mine")
 
@@ -309,7 +309,7 @@ def test_a_renamed_session_is_found(ledger: MemoryLedger) -> None:
     assert told(ledger, "mine")[-1] == "reply: c."
 
 
-def test_a_fork_that_somebody_made_is_not_added_to(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+def test_fork_by_the_user_is_not_extended(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
     bring(ledger, LINES[:5])
     open_nexus().session(LABEL).fork("mine")
     before = told(ledger, "mine")
@@ -320,7 +320,7 @@ def test_a_fork_that_somebody_made_is_not_added_to(ledger: MemoryLedger, open_ne
     assert told(ledger, LABEL)[-1] == "reply: c."
 
 
-def test_lists_without_an_id_are_known_by_their_name(ledger: MemoryLedger) -> None:
+def test_transcript_without_id_is_found_by_name(ledger: MemoryLedger) -> None:
     first, second = '[{"role":"user","content":"a"}]', '[{"role":"user","content":"b"}]'
     grown = '[{"role":"user","content":"a"},{"role":"assistant","content":"re a"}]'
 
@@ -361,7 +361,7 @@ class Mortal:
 
 
 @pytest.mark.parametrize("name", ["claude.jsonl", "codex.jsonl", "pi.jsonl"])
-def test_an_import_that_was_cut_off_is_finished_by_the_next(name: str) -> None:
+def test_interrupted_import_is_completed_by_the_next(name: str) -> None:
     content = (SAMPLES / name).read_bytes()
     whole = MemoryLedger()
     TranscriptImporter(whole).import_transcript(sample(name), content, file_name=name)
@@ -402,7 +402,7 @@ class Overtaken(MemoryLedger):
         return super().append_many(label, steps, after=after)
 
 
-def test_of_two_who_import_at_once_each_thing_is_there_once() -> None:
+def test_concurrent_imports_add_each_step_once() -> None:
     ledger = Overtaken()
     ledger.other = lambda: bring(ledger, LINES[:8])
 
@@ -416,7 +416,7 @@ def test_of_two_who_import_at_once_each_thing_is_there_once() -> None:
     assert list(ledger.verify()) == []
 
 
-def test_who_is_always_overtaken_is_told_so(ledger: MemoryLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_import_gives_up_after_repeated_conflicts(ledger: MemoryLedger, monkeypatch: pytest.MonkeyPatch) -> None:
     bring(ledger, LINES[:5])
 
     def overtaken(*_: object, **__: object) -> list[Step]:
@@ -428,7 +428,7 @@ def test_who_is_always_overtaken_is_told_so(ledger: MemoryLedger, monkeypatch: p
         bring(ledger, LINES)
 
 
-def test_nothing_is_written_in_a_dry_run(ledger: MemoryLedger) -> None:
+def test_dry_run_writes_nothing(ledger: MemoryLedger) -> None:
     planned = bring_sample(ledger, "claude.jsonl", dry_run=True)
 
     assert everything(ledger) == [[], []]
@@ -436,7 +436,7 @@ def test_nothing_is_written_in_a_dry_run(ledger: MemoryLedger) -> None:
     assert [change.label for change in planned.sessions] == [change.label for change in added.sessions]
 
 
-def test_a_long_session_with_many_forks_is_compared_without_reading_it_for_each(ledger: MemoryLedger) -> None:
+def test_many_forks_are_compared_without_rereading_shared_steps(ledger: MemoryLedger) -> None:
     lines: list[dict[str, Any]] = []
     for number in range(300):
         lines += [user(f"u{number}", f"a{number - 1}" if number else None), assistant(f"a{number}", f"u{number}")]
@@ -456,7 +456,7 @@ def test_a_long_session_with_many_forks_is_compared_without_reading_it_for_each(
     assert sum(read) < 600 + 41 * 200
 
 
-def test_a_step_of_somebody_else_is_never_taken_for_an_imported_one(ledger: MemoryLedger) -> None:
+def test_step_of_the_user_is_not_taken_for_an_imported_one(ledger: MemoryLedger) -> None:
     bring(ledger, LINES[:5])
     record = ledger.session(LABEL)
     assert record is not None
@@ -469,9 +469,7 @@ def test_a_step_of_somebody_else_is_never_taken_for_an_imported_one(ledger: Memo
     assert told(ledger, imported.sessions[0].label)[-1] == "input: u"
 
 
-def test_more_branches_than_anybody_makes_are_not_all_sessions(
-    ledger: MemoryLedger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_excess_branches_are_left_out(ledger: MemoryLedger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nexus_core.transfer.transcript_steps.MAX_BRANCHES", 3)
     lines = [user("u", None), assistant("a", "u")]
     lines += [line for each in range(9) for line in (user(f"x{each}", "a"), user(f"y{each}", f"x{each}"))]
@@ -484,7 +482,7 @@ def test_more_branches_than_anybody_makes_are_not_all_sessions(
     assert list(ledger.verify()) == []
 
 
-def test_branches_inside_of_a_long_turn_do_not_make_a_ledger_of_a_file_a_thousand_times_as_large(
+def test_branches_inside_a_long_turn_repeat_a_bounded_number_of_tokens(
     ledger: MemoryLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nexus_core.transfer.transcript_steps.MIN_REPEATED_TOKENS", 1)

@@ -1,4 +1,4 @@
-"""Whatever a transcript holds, it is kept, read as it was, and imported once."""
+"""Properties of imports of any transcript: complete, equivalent, idempotent."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def stored(messages: list[Message]) -> list[Message]:
 @UNHURRIED
 @given(sessions())
 @example(['{"type":"user","uuid":"a","parentUuid":"a","message":{"role":"user","content":"x"}}'] * 2)
-def test_everything_that_is_said_is_there_and_the_ledger_is_sound(lines: list[str]) -> None:
+def test_import_keeps_every_message_in_a_sound_ledger(lines: list[str]) -> None:
     transcript, ledger = attempted(lines), MemoryLedger()
     if transcript is None:
         return
@@ -67,7 +67,7 @@ def test_everything_that_is_said_is_there_and_the_ledger_is_sound(lines: list[st
         '{"type":"compacted","payload":{}}',
     ]
 )
-def test_a_model_reads_what_it_would_have_read(lines: list[str]) -> None:
+def test_imported_session_sends_what_the_program_would_send(lines: list[str]) -> None:
     transcript, ledger = attempted(lines), MemoryLedger()
     if transcript is None or not transcript.entries:
         return
@@ -84,7 +84,7 @@ def test_a_model_reads_what_it_would_have_read(lines: list[str]) -> None:
 
 @UNHURRIED
 @given(sessions())
-def test_importing_again_changes_nothing(lines: list[str]) -> None:
+def test_second_import_of_any_transcript_changes_nothing(lines: list[str]) -> None:
     transcript, ledger = attempted(lines), MemoryLedger()
     if transcript is None:
         return
@@ -98,7 +98,7 @@ def test_importing_again_changes_nothing(lines: list[str]) -> None:
 
 @UNHURRIED
 @given(st.sampled_from(sorted(LINES)), st.data())
-def test_a_session_that_grew_says_what_it_says_when_it_is_imported_at_once(name: str, data: st.DataObject) -> None:
+def test_growing_import_equals_import_at_once(name: str, data: st.DataObject) -> None:
     lines = [json.dumps(line) for line in LINES[name]]
     cuts = sorted(data.draw(st.sets(st.integers(1, len(lines) - 1), max_size=4)))
     at_once, step_by_step = MemoryLedger(), MemoryLedger()

@@ -1,4 +1,4 @@
-"""When something was said, in the words of programs."""
+"""Times of imported steps."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def test_step_with_an_impossible_time_is_created_with_the_step_before(ledger: Me
     assert [step.created for step in steps_of(ledger, "claude-s-1")] == [5000] * 2
 
 
-def test_a_step_that_does_not_say_is_of_the_time_of_the_one_before(ledger: MemoryLedger) -> None:
+def test_step_without_a_time_is_created_with_the_step_before(ledger: MemoryLedger) -> None:
     first = user("u", None)
     bring(ledger, [first, calls("a", "u", "t1") | {"timestamp": "1970-01-01T00:00:05Z"}, assistant("b", "a")])
 
     assert [step.created for step in steps_of(ledger, "claude-s-1")] == [5000] * 4
 
 
-def test_the_clock_decides_nothing_about_the_order(ledger: MemoryLedger) -> None:
+def test_times_do_not_change_the_order_of_steps(ledger: MemoryLedger) -> None:
     times = ("1970-01-01T00:00:09Z", "1970-01-01T00:00:01Z")
     bring(ledger, [user("u", None, timestamp=times[0]), assistant("a", "u") | {"timestamp": times[1]}])
 

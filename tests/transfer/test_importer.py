@@ -1,4 +1,4 @@
-"""A transcript becomes sessions that can be gone on with."""
+"""Import of transcripts as sessions that can be continued."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ APIS = ("anthropic", "openai", "responses", "gemini", "neutral")
 
 @pytest.mark.acceptance("H-01", "H-02", "H-06")
 @pytest.mark.parametrize("name", sample_names())
-def test_a_model_reads_what_it_would_have_read(ledger: MemoryLedger, name: str) -> None:
+def test_imported_session_sends_what_the_program_would_send(ledger: MemoryLedger, name: str) -> None:
     label = bring_sample(ledger, name).label
 
     expected = context_of(read_transcript((SAMPLES / name).read_text(encoding="utf-8"), name))
@@ -48,7 +48,7 @@ def test_a_model_reads_what_it_would_have_read(ledger: MemoryLedger, name: str) 
 
 
 @pytest.mark.skipif(not FILES, reason="there are no sessions of real people here")
-def test_a_model_reads_what_it_would_have_read_of_real_sessions(ledger: MemoryLedger) -> None:
+def test_real_session_sends_what_the_program_would_send(ledger: MemoryLedger) -> None:
     for file in FILES:
         own = MemoryLedger()
         label = bring(own, file.read_bytes(), file.name).label
@@ -62,7 +62,7 @@ def test_a_model_reads_what_it_would_have_read_of_real_sessions(ledger: MemoryLe
 
 
 @pytest.mark.parametrize("name", sample_names())
-def test_it_can_be_gone_on_with(ledger: MemoryLedger, open_nexus: OpenNexus, name: str) -> None:
+def test_imported_session_can_be_continued(ledger: MemoryLedger, open_nexus: OpenNexus, name: str) -> None:
     label = bring_sample(ledger, name).label
     before = read_next(ledger, label)
     session = open_nexus().session(label, model="claude-sonnet-4", any_directory=True)
@@ -76,7 +76,7 @@ def test_it_can_be_gone_on_with(ledger: MemoryLedger, open_nexus: OpenNexus, nam
     assert list(ledger.verify()) == []
 
 
-def test_it_knows_its_model_and_what_it_was_made_of(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+def test_imported_session_has_model_directory_and_format(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
     bring_sample(ledger, "claude.jsonl", cwd="/srv/bakery")
 
     record = ledger.session("claude-bakery-1")
@@ -93,7 +93,7 @@ TURNS = [user("1", None), assistant("re 1", "1"), user("2", "re 1"), assistant("
 
 
 @pytest.mark.acceptance("H-03", "H-04", "H-05", "H-07", "C-11")
-def test_a_compaction_stands_for_what_came_before_what_it_keeps(ledger: MemoryLedger) -> None:
+def test_compaction_replaces_entries_before_the_first_kept_one(ledger: MemoryLedger) -> None:
     lines = [*TURNS, assistant("re 3", "3"), compacted("c", "re 3", "3", "re 3"), summary("s", "re 3", "1 and 2")]
 
     bring(ledger, [*lines, user("4", "s"), assistant("re 4", "4")])
@@ -109,7 +109,7 @@ def test_a_compaction_stands_for_what_came_before_what_it_keeps(ledger: MemoryLe
 
 
 @pytest.mark.acceptance("C-11")
-def test_a_compaction_that_keeps_nothing_is_followed_by_what_came_after(ledger: MemoryLedger) -> None:
+def test_compaction_without_kept_entries_replaces_all_before_it(ledger: MemoryLedger) -> None:
     bring(ledger, [*TURNS, assistant("re 3", "3"), compacted("c", "re 3"), summary("s", "c", "all"), user("4", "s")])
 
     (compaction,) = [step for step in steps_of(ledger, "claude-s-1") if step.kind == "compaction"]
@@ -118,7 +118,7 @@ def test_a_compaction_that_keeps_nothing_is_followed_by_what_came_after(ledger: 
 
 
 @pytest.mark.acceptance("H-03", "H-09")
-def test_the_latest_of_several_compactions_counts(ledger: MemoryLedger) -> None:
+def test_latest_compaction_is_in_effect(ledger: MemoryLedger) -> None:
     lines = [*TURNS[:2], compacted("c", "re 1"), summary("s", "c", "1"), user("2", "s"), assistant("re 2", "2")]
 
     bring(ledger, [*lines, compacted("d", "re 2"), summary("t", "d", "1 and 2"), user("3", "t")])
@@ -127,7 +127,7 @@ def test_the_latest_of_several_compactions_counts(ledger: MemoryLedger) -> None:
     assert [step.kind for step in steps_of(ledger, "claude-s-1")].count("compaction") == 2
 
 
-def test_what_is_kept_from_inside_a_turn_has_its_input(ledger: MemoryLedger) -> None:
+def test_entries_kept_from_inside_a_turn_include_its_input(ledger: MemoryLedger) -> None:
     lines = [user("u", None), calls("a", "u", "t1"), result("r", "a", "t1"), calls("b", "r", "t2")]
     lines += [result("q", "b", "t2"), compacted("c", "q", "b", "q"), summary("s", "q", "t1 was found")]
 
@@ -137,7 +137,7 @@ def test_what_is_kept_from_inside_a_turn_has_its_input(ledger: MemoryLedger) -> 
     assert [message.content for message in read] == [f"{SUMMARY}\nt1 was found", "u", "", "", "d"]
 
 
-def test_a_history_that_codex_put_in_place_of_the_old_one_is_read_as_it_was(ledger: MemoryLedger) -> None:
+def test_replacement_history_of_codex_is_sent_as_it_was(ledger: MemoryLedger) -> None:
     label = bring_sample(ledger, "codex.jsonl").label
 
     transcript = read_transcript((SAMPLES / "codex.jsonl").read_text(encoding="utf-8"))
@@ -145,7 +145,7 @@ def test_a_history_that_codex_put_in_place_of_the_old_one_is_read_as_it_was(ledg
     assert read_next(ledger, label) == [entry.message for entry in transcript.context]
 
 
-def test_a_compaction_without_a_summary_leaves_what_it_kept(ledger: MemoryLedger) -> None:
+def test_compaction_without_a_summary_sends_the_kept_entries(ledger: MemoryLedger) -> None:
     bring(ledger, [*TURNS, compacted("c", "3", "3"), user("4", "3")])
 
     assert [message.content for message in read_next(ledger, "claude-s-1")] == ["3", "4"]
@@ -155,7 +155,7 @@ def test_a_compaction_without_a_summary_leaves_what_it_kept(ledger: MemoryLedger
 
 
 @pytest.mark.acceptance("H-08")
-def test_a_fork_leaves_where_the_user_went_back(ledger: MemoryLedger) -> None:
+def test_fork_begins_where_the_user_went_back(ledger: MemoryLedger) -> None:
     bring(ledger, [*TURNS[:4], user("x", "re 1"), assistant("re x", "x")])
 
     fork, main = steps_of(ledger, "claude-s-1/fork-1"), steps_of(ledger, "claude-s-1")
@@ -167,7 +167,7 @@ def test_a_fork_leaves_where_the_user_went_back(ledger: MemoryLedger) -> None:
     assert record.origin == "claude-s-1"
 
 
-def test_a_fork_inside_a_turn_begins_with_the_end_of_the_turn_before(ledger: MemoryLedger) -> None:
+def test_fork_inside_a_turn_begins_after_the_turn_before(ledger: MemoryLedger) -> None:
     lines = [*TURNS[:2], user("u", "re 1"), calls("a", "u", "t1"), result("r", "a", "t1")]
 
     bring(ledger, [*lines, assistant("b", "r"), assistant("c", "r")])
@@ -178,7 +178,7 @@ def test_a_fork_inside_a_turn_begins_with_the_end_of_the_turn_before(ledger: Mem
     assert fork[4].data["answers"] == [[fork[3].id, 0]]
 
 
-def test_a_fork_of_a_fork_has_all_that_came_before(ledger: MemoryLedger) -> None:
+def test_fork_of_a_fork_has_all_earlier_messages(ledger: MemoryLedger) -> None:
     lines = [*TURNS[:2], user("x", "re 1"), assistant("re x", "x"), user("y", "re x"), assistant("re y", "y")]
 
     bring(ledger, [*lines, user("z", "re x"), assistant("re z", "z"), user("2", "re 1"), assistant("re 2", "2")])
@@ -189,7 +189,7 @@ def test_a_fork_of_a_fork_has_all_that_came_before(ledger: MemoryLedger) -> None
     assert contents == {("x", "re x", "y", "re y"), ("x", "re x", "z", "re z")}
 
 
-def test_a_fork_behind_a_compaction_has_it_too(ledger: MemoryLedger) -> None:
+def test_fork_after_a_compaction_has_its_summary(ledger: MemoryLedger) -> None:
     lines = [*TURNS[:2], compacted("c", "re 1"), summary("s", "c", "1"), user("2", "s"), assistant("re 2", "2")]
 
     bring(ledger, [*lines, user("3", "re 2"), user("x", "re 2"), assistant("re x", "x")])
@@ -202,7 +202,7 @@ def test_a_fork_behind_a_compaction_has_it_too(ledger: MemoryLedger) -> None:
     ]
 
 
-def test_subagents_are_sessions_that_read_nothing_of_the_conversation(ledger: MemoryLedger) -> None:
+def test_subagent_session_starts_without_the_conversation(ledger: MemoryLedger) -> None:
     bring_sample(ledger, "claude.jsonl")
 
     assert told(ledger, "claude-bakery-1/agent-agent-7")[0] == "input: Search the shop for prices of rye."
@@ -211,7 +211,7 @@ def test_subagents_are_sessions_that_read_nothing_of_the_conversation(ledger: Me
     assert record.origin == "claude-bakery-1"
 
 
-def test_a_subagents_own_file_belongs_to_its_session(ledger: MemoryLedger) -> None:
+def test_subagent_file_is_named_after_its_parent_session(ledger: MemoryLedger) -> None:
     side: dict[str, Any] = {"isSidechain": True, "agentId": "a7"}
     bring(ledger, [*TURNS])
 
@@ -224,7 +224,7 @@ def test_a_subagents_own_file_belongs_to_its_session(ledger: MemoryLedger) -> No
     assert told(ledger, "claude-s-1")[0] == "input: 1"
 
 
-def test_turns_that_were_taken_back_are_a_session(ledger: MemoryLedger) -> None:
+def test_rolled_back_turns_become_a_session(ledger: MemoryLedger) -> None:
     bring_sample(ledger, "codex.jsonl")
 
     label = "codex-0199-weather/rolled-back-1"
@@ -238,13 +238,13 @@ def test_turns_that_were_taken_back_are_a_session(ledger: MemoryLedger) -> None:
 # ---- names --------------------------------------------------------------------------------------------------------
 
 
-def test_a_session_is_called_after_its_program_and_id_or_its_file(ledger: MemoryLedger) -> None:
+def test_session_is_named_after_program_and_id_or_file(ledger: MemoryLedger) -> None:
     assert bring_sample(ledger, "pi.jsonl").label == "pi-5d0c-garden"
     assert bring_sample(ledger, "chat.json").label == "chat"
     assert bring_sample(ledger, "chatgpt.json", label="walk").label == "walk"
 
 
-def test_of_an_id_that_nobody_chose_the_beginning_is_enough_while_it_is_free(ledger: MemoryLedger) -> None:
+def test_uuid_is_shortened_while_the_name_is_free(ledger: MemoryLedger) -> None:
     ids = [f"0199a213-4a5b-7c6d-8e9f-00000000000{number}" for number in range(2)]
     for name in ids:
         bring(ledger, [user("u", None, name) | {"sessionId": name}])
@@ -252,14 +252,14 @@ def test_of_an_id_that_nobody_chose_the_beginning_is_enough_while_it_is_free(led
     assert {record.label for record in ledger.sessions()} == {"claude-0199a213", f"claude-{ids[1]}"}
 
 
-def test_an_id_that_somebody_chose_is_not_cut(ledger: MemoryLedger) -> None:
+def test_chosen_id_is_not_shortened(ledger: MemoryLedger) -> None:
     for name in ("tool-call-session", "tool-call-other"):
         bring(ledger, [user("u", None, name) | {"sessionId": name}])
 
     assert {record.label for record in ledger.sessions()} == {"claude-tool-call-session", "claude-tool-call-other"}
 
 
-def test_very_long_names_are_told_apart_by_a_digest(ledger: MemoryLedger) -> None:
+def test_long_names_end_with_a_digest(ledger: MemoryLedger) -> None:
     content = (SAMPLES / "chat.json").read_bytes()
 
     labels = {bring(ledger, content, f"{'long-' * 40}{end}.json").label for end in "ab"}
@@ -268,7 +268,7 @@ def test_very_long_names_are_told_apart_by_a_digest(ledger: MemoryLedger) -> Non
     assert {len(label) for label in labels} == {80}
 
 
-def test_a_name_that_another_session_has_is_refused(ledger: MemoryLedger) -> None:
+def test_name_of_another_session_is_rejected(ledger: MemoryLedger) -> None:
     ledger.create("work")
 
     with pytest.raises(SessionExistsError, match="session 'work' exists already, with another conversation"):
@@ -276,7 +276,7 @@ def test_a_name_that_another_session_has_is_refused(ledger: MemoryLedger) -> Non
     assert [record.label for record in ledger.sessions()] == ["work"]
 
 
-def test_nothing_in_a_transcript_decides_how_a_name_looks(ledger: MemoryLedger) -> None:
+def test_control_characters_in_an_id_are_removed_from_the_name(ledger: MemoryLedger) -> None:
     label = bring(ledger, [user("u", None) | {"sessionId": "\x1b[31m\u202ea b/\n"}]).label
 
     assert label == "claude-31m-a-b"
@@ -285,7 +285,7 @@ def test_nothing_in_a_transcript_decides_how_a_name_looks(ledger: MemoryLedger) 
 # ---- nothing is lost ----------------------------------------------------------------------------------------------
 
 
-def test_the_file_is_kept_as_it_was(ledger: MemoryLedger) -> None:
+def test_original_file_is_stored_unchanged(ledger: MemoryLedger) -> None:
     content = (SAMPLES / "claude.jsonl").read_bytes() + b'{"half": "\xff'
 
     bring(ledger, content.decode("utf-8", "replace").encode(), "x")
@@ -317,19 +317,19 @@ def test_transcript_without_a_file_has_no_original(ledger: MemoryLedger) -> None
     assert read_original(ledger, record) is None
 
 
-def test_where_nothing_is_said_there_is_no_session(ledger: MemoryLedger) -> None:
+def test_transcript_without_messages_creates_no_session(ledger: MemoryLedger) -> None:
     bring(ledger, [{"type": "summary", "summary": "x", "leafUuid": "y"}, {"type": "mode", "sessionId": "s"}])
 
     assert ledger.sessions() == []
 
 
-def test_broken_lines_cost_only_themselves(ledger: MemoryLedger) -> None:
+def test_broken_lines_are_skipped(ledger: MemoryLedger) -> None:
     bring(ledger, written(TURNS[0], "{broken", "\0" * 100, TURNS[1], '{"type": "us'))
 
     assert told(ledger, "claude-s-1") == ["input: 1", "reply: re 1."]
 
 
-def test_calls_of_a_turn_that_has_ended_do_not_wait(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+def test_calls_of_an_interrupted_turn_are_not_pending(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
     lines = [user("q", None), calls("c", "q", "t1"), user("p", "c"), assistant("a", "p")]
     label = bring(ledger, lines).label
     ended = next(step for step in steps_of(ledger, label) if step.kind == "interrupted")

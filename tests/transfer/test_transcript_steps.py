@@ -1,4 +1,4 @@
-"""What was said becomes turns and steps."""
+"""Turns and steps of imported transcripts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.transfer.support import (
 )
 
 
-def test_a_turn_goes_from_what_was_said_to_the_answer_that_calls_no_tool(ledger: MemoryLedger) -> None:
+def test_turn_ends_with_a_reply_without_tool_calls(ledger: MemoryLedger) -> None:
     bring(ledger, [user("u", None), calls("a", "u", "t1"), result("r", "a", "t1"), assistant("b", "r"), user("v", "b")])
 
     assert told(ledger, "claude-s-1") == [
@@ -37,7 +37,7 @@ def test_a_turn_goes_from_what_was_said_to_the_answer_that_calls_no_tool(ledger:
     ]
 
 
-def test_results_know_their_calls_however_they_came(ledger: MemoryLedger) -> None:
+def test_results_in_any_order_refer_to_their_calls(ledger: MemoryLedger) -> None:
     lines = [user("u", None), calls("a", "u", "t1", "t2"), result("r2", "a", "t2", text="two"), result("r1", "a", "t1")]
 
     bring(ledger, [*lines, assistant("b", "r1")])
@@ -47,7 +47,7 @@ def test_results_know_their_calls_however_they_came(ledger: MemoryLedger) -> Non
     assert [message.tool_results[0].call_id for message in read_next(ledger, "claude-s-1")[2:4]] == ["t1", "t2"]
 
 
-def test_a_message_with_several_results_stays_one(ledger: MemoryLedger) -> None:
+def test_message_with_several_results_stays_one_message(ledger: MemoryLedger) -> None:
     bring(ledger, [user("u", None), calls("a", "u", "t1", "t2"), result("r", "a", "t1", "t2"), assistant("b", "r")])
 
     _, reply, results, _ = steps_of(ledger, "claude-s-1")
@@ -56,20 +56,20 @@ def test_a_message_with_several_results_stays_one(ledger: MemoryLedger) -> None:
     assert len(read_next(ledger, "claude-s-1")) == 4
 
 
-def test_a_result_that_answers_nothing_is_kept_where_it_stands(ledger: MemoryLedger) -> None:
+def test_result_without_a_call_keeps_its_position(ledger: MemoryLedger) -> None:
     bring(ledger, [user("u", None), result("r", "u", "nobody"), assistant("b", "r")])
 
     assert told(ledger, "claude-s-1") == ["input: u", "result: =found", "reply: b."]
     assert steps_of(ledger, "claude-s-1")[1].data["answers"] == [["", 0]]
 
 
-def test_who_speaks_before_an_answer_ends_the_turn(ledger: MemoryLedger) -> None:
+def test_user_message_before_the_results_interrupts_the_turn(ledger: MemoryLedger) -> None:
     bring(ledger, [user("u", None), calls("a", "u", "t1"), user("v", "a"), assistant("b", "v")])
 
     assert told(ledger, "claude-s-1") == ["input: u", "reply: look(t1)", "interrupted.", "input: v", "reply: b."]
 
 
-def test_a_turn_that_nobody_finished_stays_open(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+def test_unfinished_turn_stays_open_with_its_pending_call(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
     bring(ledger, [user("u", None), calls("a", "u", "t1", "t2"), result("r", "a", "t2")])
 
     session = open_nexus().session("claude-s-1", model="claude-opus-4-5")
@@ -83,7 +83,7 @@ def test_a_turn_that_nobody_finished_stays_open(ledger: MemoryLedger, open_nexus
     assert [message.content for message in session.messages] == ["u", "", "", "", "Both."]
 
 
-def test_an_open_turn_that_nobody_began_can_be_gone_on_with(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+def test_open_turn_without_input_can_be_continued(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
     bring(ledger, [calls("a", "", "t1"), result("r", "a", "t1")])
 
     context = open_nexus().session("claude-s-1", model="claude-opus-4-5").next()
@@ -92,13 +92,13 @@ def test_an_open_turn_that_nobody_began_can_be_gone_on_with(ledger: MemoryLedger
     assert [message.role for message in context.progress] == ["assistant", "tool"]
 
 
-def test_an_answer_that_only_paused_does_not_end_the_turn(ledger: MemoryLedger) -> None:
+def test_paused_reply_does_not_end_the_turn(ledger: MemoryLedger) -> None:
     bring(ledger, [user("u", None), assistant("a", "u", stop_reason="pause_turn")])
 
     assert told(ledger, "claude-s-1") == ["input: u", "reply: a", "sealed"]
 
 
-def test_what_a_program_said_in_the_users_name_belongs_to_the_turn_before(ledger: MemoryLedger) -> None:
+def test_injected_messages_belong_to_the_turn_before(ledger: MemoryLedger) -> None:
     lines = [user("u", None), assistant("a", "u"), user("m", "a", isMeta=True), user("n", "m", isMeta=True)]
 
     bring(ledger, [*lines, user("v", "n"), assistant("b", "v"), user("o", "b", isMeta=True)])
@@ -107,13 +107,13 @@ def test_what_a_program_said_in_the_users_name_belongs_to_the_turn_before(ledger
     assert steps_of(ledger, "claude-s-1")[2].data["kinds"] == ["injected", "injected"]
 
 
-def test_the_model_may_go_on_after_what_a_program_said(ledger: MemoryLedger) -> None:
+def test_reply_after_an_injected_message_continues_the_turn(ledger: MemoryLedger) -> None:
     bring(ledger, [user("u", None), assistant("a", "u"), user("m", "a", isMeta=True), assistant("b", "m")])
 
     assert told(ledger, "claude-s-1") == ["input: u", "reply: a", "input: m", "reply: b."]
 
 
-def test_a_turn_is_about_one_message_and_more_may_be_said_in_it(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+def test_further_user_messages_are_a_second_input_step(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
     bring(ledger, [user("u", None), user("v", "u"), user("w", "v")])
 
     assert told(ledger, "claude-s-1") == ["input: u", "input: v + w"]
@@ -123,7 +123,7 @@ def test_a_turn_is_about_one_message_and_more_may_be_said_in_it(ledger: MemoryLe
     assert open_nexus().session("claude-s-1").next().messages == context.messages
 
 
-def test_items_of_one_answer_are_one_reply(ledger: MemoryLedger) -> None:
+def test_items_of_one_reply_become_one_step(ledger: MemoryLedger) -> None:
     bring_sample(ledger, "codex.jsonl")
 
     replies = [step for step in steps_of(ledger, "codex-0199-weather") if step.kind == "reply"]
@@ -131,13 +131,13 @@ def test_items_of_one_answer_are_one_reply(ledger: MemoryLedger) -> None:
     assert replies[0].data["api"] == "responses"
 
 
-def test_two_answers_in_a_row_are_two_replies(ledger: MemoryLedger) -> None:
+def test_consecutive_replies_become_two_steps(ledger: MemoryLedger) -> None:
     bring(ledger, [user("u", None), assistant("a", "u"), assistant("b", "a")])
 
     assert told(ledger, "claude-s-1") == ["input: u", "reply: a", "reply: b."]
 
 
-def test_a_compaction_inside_a_turn_leaves_it_open(ledger: MemoryLedger) -> None:
+def test_compaction_inside_a_turn_leaves_it_open(ledger: MemoryLedger) -> None:
     lines = [user("u", None), calls("a", "u", "t1"), result("r", "a", "t1")]
 
     bring(ledger, [*lines, compacted("c", "r"), summary("s", "c", "so far"), assistant("b", "s")])
@@ -146,7 +146,7 @@ def test_a_compaction_inside_a_turn_leaves_it_open(ledger: MemoryLedger) -> None
     assert len({step.turn for step in steps_of(ledger, "claude-s-1")}) == 1
 
 
-def test_a_compaction_between_turns_is_a_turn_of_its_own(ledger: MemoryLedger) -> None:
+def test_compaction_between_turns_is_a_turn_of_its_own(ledger: MemoryLedger) -> None:
     lines = [user("u", None), assistant("a", "u"), compacted("c", "a"), summary("s", "c", "so far")]
 
     bring(ledger, [*lines, user("v", "s"), assistant("b", "v")])
@@ -155,7 +155,7 @@ def test_a_compaction_between_turns_is_a_turn_of_its_own(ledger: MemoryLedger) -
 
 
 @pytest.mark.acceptance("D-10", "C-18")
-def test_what_calls_cost_is_told_and_summed_up(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+def test_usage_is_stored_as_a_running_sum(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
     lines = [user("u", None), assistant("a", "u", **usage(100)), user("v", "a"), assistant("b", "v", **usage(10))]
 
     bring(ledger, lines)
@@ -166,7 +166,7 @@ def test_what_calls_cost_is_told_and_summed_up(ledger: MemoryLedger, open_nexus:
     assert open_nexus().session("claude-s-1").usage == Usage(input_tokens=110, output_tokens=2)
 
 
-def test_tokens_are_estimated_and_say_so(ledger: MemoryLedger) -> None:
+def test_tokens_are_marked_as_estimates(ledger: MemoryLedger) -> None:
     bring(ledger, [user("u", None, "How are you today?"), assistant("a", "u")])
 
     step = steps_of(ledger, "claude-s-1")[0]
@@ -174,7 +174,7 @@ def test_tokens_are_estimated_and_say_so(ledger: MemoryLedger) -> None:
     assert step.tokens == SimpleTokenCounter().count_messages(list(step.messages))
 
 
-def test_a_step_knows_its_lines_its_time_and_who_answered(ledger: MemoryLedger) -> None:
+def test_step_has_lines_time_and_model(ledger: MemoryLedger) -> None:
     bring_sample(ledger, "claude.jsonl")
 
     first, reply, *_ = steps_of(ledger, "claude-bakery-1")

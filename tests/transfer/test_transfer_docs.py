@@ -1,4 +1,4 @@
-"""The pages about importing and exporting are true."""
+"""The pages about import and export agree with the program."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def shape(value: Any) -> Any:
     return [shape(value[0])] if isinstance(value, list) and value else type(value).__name__
 
 
-def test_the_program_of_the_page_runs(
+def test_example_of_the_import_page_runs(
     cli: Cli, work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (work / "s.jsonl").write_text(written(user("u", None), assistant("a", "u")), encoding="utf-8")
@@ -40,7 +40,7 @@ def test_the_program_of_the_page_runs(
     assert capsys.readouterr().out == "2 messages of history\n"
 
 
-def test_the_report_has_the_fields_of_the_page(cli: Cli, work: Path) -> None:
+def test_import_report_has_the_documented_fields(cli: Cli, work: Path) -> None:
     (*_, page) = re.findall(r"```json\n(.*?)```", TRANSCRIPTS, re.DOTALL)
     (work / "s.jsonl").write_text(written(user("u", None), "{broken", assistant("a", "u")), encoding="utf-8")
 
@@ -49,7 +49,7 @@ def test_the_report_has_the_fields_of_the_page(cli: Cli, work: Path) -> None:
     assert shape(told) == shape(json.loads(page))
 
 
-def test_an_export_has_the_lines_of_the_page(cli: Cli) -> None:
+def test_export_has_the_documented_lines(cli: Cli) -> None:
     cli("session", "import", str(SAMPLES / "claude.jsonl"))
     (page,) = re.findall(r"```text\n(.*?)```", EXPORTS, re.DOTALL)
 
@@ -64,7 +64,7 @@ def test_an_export_has_the_lines_of_the_page(cli: Cli) -> None:
     assert json.loads(lines[-1])["end"] == compute_blob_digest("".join(f"{line}\n" for line in lines[:-1]).encode())
 
 
-def test_the_digest_of_a_step_is_made_as_the_page_says(cli: Cli, work: Path, nexus_home: Path) -> None:
+def test_step_digest_is_computed_as_documented(cli: Cli, work: Path, nexus_home: Path) -> None:
     cli("session", "import", str(SAMPLES / "claude.jsonl"))
     chain = ""
     with Nexus(work, home=nexus_home) as nexus:
@@ -81,7 +81,7 @@ def test_the_digest_of_a_step_is_made_as_the_page_says(cli: Cli, work: Path, nex
         assert chain == step.chain
 
 
-def test_every_option_is_on_a_page() -> None:
+def test_every_option_is_documented() -> None:
     for option in ("--from", "--list", "--name", "--dry-run", "--json"):
         assert option in TRANSCRIPTS + HOW_TO
     for option in ("-o FILE", "--format", "--api", "--with-forks", "--include-compacted", "--force"):
