@@ -9,12 +9,12 @@ from nexus_core.transcripts.base import Transcript
 from nexus_core.transcripts.read import read_transcript
 from nexus_core.transfer.exporter import export_session
 from tests.transcripts.support import every_line, said, sample
-from tests.transfer.support import bring_sample, read_next
+from tests.transfer.support import import_sample, read_next
 
 
 def exported(name: str) -> tuple[MemoryLedger, str, str]:
     ledger = MemoryLedger()
-    label = bring_sample(ledger, name).label
+    label = import_sample(ledger, name).label
     return ledger, label, "".join(export_session(ledger, label, with_forks=True))
 
 

@@ -15,12 +15,12 @@ from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.transfer.exporter import export_session, import_export, read_export
 from tests.effort import examples
 from tests.session.support import add_turns
-from tests.transfer.support import bring_sample
+from tests.transfer.support import import_sample
 
 
 def export(name: str = "claude.jsonl") -> list[str]:
     ledger = MemoryLedger()
-    label = bring_sample(ledger, name).label
+    label = import_sample(ledger, name).label
     return list(export_session(ledger, label, with_forks=True))
 
 

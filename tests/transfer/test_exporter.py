@@ -30,7 +30,7 @@ from tests.effort import examples
 from tests.session.conftest import OpenNexus
 from tests.session.support import add_turns, calls, says
 from tests.transcripts.support import SAMPLES
-from tests.transfer.support import bring_sample, read_next, sample_names, steps_of
+from tests.transfer.support import import_sample, read_next, sample_names, steps_of
 
 PICTURE = base64.b64encode(bytes(range(256)) * 8).decode()
 
@@ -47,7 +47,7 @@ def brought(text: str, ledger: StoreLedger | None = None, **options: Any) -> Sto
 
 @pytest.mark.parametrize("name", sample_names())
 def test_round_trip_keeps_steps_and_digests(ledger: MemoryLedger, name: str) -> None:
-    label = bring_sample(ledger, name).label
+    label = import_sample(ledger, name).label
     text = exported(ledger, label, forks=True)
 
     target = brought(text)
@@ -71,13 +71,13 @@ def test_round_trip_keeps_steps_and_digests(ledger: MemoryLedger, name: str) -> 
 
 
 def test_export_is_deterministic(ledger: MemoryLedger) -> None:
-    bring_sample(ledger, "claude.jsonl")
+    import_sample(ledger, "claude.jsonl")
 
     assert exported(ledger, "claude-bakery-1") == exported(ledger, "claude-bakery-1")
 
 
 def test_export_has_one_object_per_line_and_a_header(ledger: MemoryLedger) -> None:
-    bring_sample(ledger, "claude.jsonl")
+    import_sample(ledger, "claude.jsonl")
 
     first, *others, last = map(json.loads, exported(ledger, "claude-bakery-1").splitlines())
 
@@ -202,7 +202,7 @@ def test_import_of_a_diverged_session_is_rejected(ledger: MemoryLedger) -> None:
 
 
 def test_import_under_another_name_renames_forks(ledger: MemoryLedger) -> None:
-    bring_sample(ledger, "claude.jsonl")
+    import_sample(ledger, "claude.jsonl")
 
     target = brought(exported(ledger, "claude-bakery-1", forks=True), label="shop")
 
@@ -251,7 +251,7 @@ def test_export_with_a_missing_blob_fails(ledger: MemoryLedger) -> None:
 def test_round_trip_works_between_sqlite_ledgers(tmp_path: Any) -> None:
     source = open_sqlite(f"sqlite:///{tmp_path / 'a.db'}")
     target = open_sqlite(f"sqlite:///{tmp_path / 'b.db'}")
-    bring_sample(source, "codex.jsonl")
+    import_sample(source, "codex.jsonl")
 
     brought(exported(source, "codex-0199-weather", forks=True), target)
 
@@ -297,7 +297,7 @@ def test_round_trip_keeps_any_session(steps: list[NewStep], label: str) -> None:
 
 
 def test_messages_are_written_for_each_api(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
-    bring_sample(ledger, "claude.jsonl")
+    import_sample(ledger, "claude.jsonl")
     session = open_nexus().session("claude-bakery-1")
 
     for api in ("openai", "responses", "anthropic", "gemini", "neutral"):
@@ -323,7 +323,7 @@ def test_instructions_are_written_outside_the_message_list() -> None:
 
 
 def test_all_messages_include_compacted_ones(ledger: MemoryLedger) -> None:
-    bring_sample(ledger, "claude.jsonl")
+    import_sample(ledger, "claude.jsonl")
     record = ledger.session("claude-bakery-1")
     assert record is not None
 

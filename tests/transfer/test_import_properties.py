@@ -14,7 +14,7 @@ from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Message
 from tests.effort import examples
 from tests.transcripts.test_properties import LINES, attempted, sessions
-from tests.transfer.support import context_of, live_steps_of, mended, read_next, steps_of
+from tests.transfer.support import context_of, live_steps_of, read_next, repair_for_api, steps_of
 
 UNHURRIED = settings(deadline=None, max_examples=examples(60))
 
@@ -77,9 +77,9 @@ def test_imported_session_sends_what_the_program_would_send(lines: list[str]) ->
 
     if any(compaction.kept_from < compaction.at for compaction in transcript.compactions):
         # What is kept begins with a step, and has the input of its turn.
-        assert mended(read, "neutral")[-1:] == mended(expected, "neutral")[-1:]
+        assert repair_for_api(read, "neutral")[-1:] == repair_for_api(expected, "neutral")[-1:]
     else:
-        assert mended(read, "neutral") == mended(expected, "neutral")
+        assert repair_for_api(read, "neutral") == repair_for_api(expected, "neutral")
 
 
 @UNHURRIED

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nexus_core.ledger.in_memory import MemoryLedger
-from tests.transfer.support import assistant, bring, calls, steps_of, user
+from tests.transfer.support import assistant, calls, import_lines, steps_of, user
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from tests.transfer.support import assistant, bring, calls, steps_of, user
     ],
 )
 def test_step_is_created_at_the_time_of_its_message(ledger: MemoryLedger, text: str, moment: int) -> None:
-    bring(ledger, [user("u", None, timestamp=text)])
+    import_lines(ledger, [user("u", None, timestamp=text)])
 
     assert [step.created for step in steps_of(ledger, "claude-s-1")] == [moment]
 
@@ -30,20 +30,20 @@ def test_step_is_created_at_the_time_of_its_message(ledger: MemoryLedger, text: 
 )
 def test_step_with_an_impossible_time_is_created_with_the_step_before(ledger: MemoryLedger, text: str) -> None:
     before = user("u", None, timestamp="1970-01-01T00:00:05Z")
-    bring(ledger, [before, assistant("a", "u") | {"timestamp": text}])
+    import_lines(ledger, [before, assistant("a", "u") | {"timestamp": text}])
 
     assert [step.created for step in steps_of(ledger, "claude-s-1")] == [5000] * 2
 
 
 def test_step_without_a_time_is_created_with_the_step_before(ledger: MemoryLedger) -> None:
     first = user("u", None)
-    bring(ledger, [first, calls("a", "u", "t1") | {"timestamp": "1970-01-01T00:00:05Z"}, assistant("b", "a")])
+    import_lines(ledger, [first, calls("a", "u", "t1") | {"timestamp": "1970-01-01T00:00:05Z"}, assistant("b", "a")])
 
     assert [step.created for step in steps_of(ledger, "claude-s-1")] == [5000] * 4
 
 
 def test_times_do_not_change_the_order_of_steps(ledger: MemoryLedger) -> None:
     times = ("1970-01-01T00:00:09Z", "1970-01-01T00:00:01Z")
-    bring(ledger, [user("u", None, timestamp=times[0]), assistant("a", "u") | {"timestamp": times[1]}])
+    import_lines(ledger, [user("u", None, timestamp=times[0]), assistant("a", "u") | {"timestamp": times[1]}])
 
     assert [(step.kind, step.created) for step in steps_of(ledger, "claude-s-1")] == [("input", 9000), ("reply", 1000)]

@@ -11,24 +11,26 @@ from tests.session.conftest import OpenNexus
 from tests.session.support import says
 from tests.transfer.support import (
     assistant,
-    bring,
-    bring_sample,
     calls,
     compacted,
+    describe_steps,
+    import_lines,
+    import_sample,
     read_next,
     result,
     steps_of,
     summary,
-    told,
     usage,
     user,
 )
 
 
 def test_turn_ends_with_a_reply_without_tool_calls(ledger: MemoryLedger) -> None:
-    bring(ledger, [user("u", None), calls("a", "u", "t1"), result("r", "a", "t1"), assistant("b", "r"), user("v", "b")])
+    import_lines(
+        ledger, [user("u", None), calls("a", "u", "t1"), result("r", "a", "t1"), assistant("b", "r"), user("v", "b")]
+    )
 
-    assert told(ledger, "claude-s-1") == [
+    assert describe_steps(ledger, "claude-s-1") == [
         "input: u",
         "reply: look(t1)",
         "result: =found",
@@ -40,7 +42,7 @@ def test_turn_ends_with_a_reply_without_tool_calls(ledger: MemoryLedger) -> None
 def test_results_in_any_order_refer_to_their_calls(ledger: MemoryLedger) -> None:
     lines = [user("u", None), calls("a", "u", "t1", "t2"), result("r2", "a", "t2", text="two"), result("r1", "a", "t1")]
 
-    bring(ledger, [*lines, assistant("b", "r1")])
+    import_lines(ledger, [*lines, assistant("b", "r1")])
 
     _, reply, results, _ = steps_of(ledger, "claude-s-1")
     assert results.data["answers"] == [[reply.id, 1], [reply.id, 0]]
@@ -48,7 +50,9 @@ def test_results_in_any_order_refer_to_their_calls(ledger: MemoryLedger) -> None
 
 
 def test_message_with_several_results_stays_one_message(ledger: MemoryLedger) -> None:
-    bring(ledger, [user("u", None), calls("a", "u", "t1", "t2"), result("r", "a", "t1", "t2"), assistant("b", "r")])
+    import_lines(
+        ledger, [user("u", None), calls("a", "u", "t1", "t2"), result("r", "a", "t1", "t2"), assistant("b", "r")]
+    )
 
     _, reply, results, _ = steps_of(ledger, "claude-s-1")
     assert results.data["answers"] == [[reply.id, 0], [reply.id, 1]]
@@ -57,20 +61,26 @@ def test_message_with_several_results_stays_one_message(ledger: MemoryLedger) ->
 
 
 def test_result_without_a_call_keeps_its_position(ledger: MemoryLedger) -> None:
-    bring(ledger, [user("u", None), result("r", "u", "nobody"), assistant("b", "r")])
+    import_lines(ledger, [user("u", None), result("r", "u", "nobody"), assistant("b", "r")])
 
-    assert told(ledger, "claude-s-1") == ["input: u", "result: =found", "reply: b."]
+    assert describe_steps(ledger, "claude-s-1") == ["input: u", "result: =found", "reply: b."]
     assert steps_of(ledger, "claude-s-1")[1].data["answers"] == [["", 0]]
 
 
 def test_user_message_before_the_results_interrupts_the_turn(ledger: MemoryLedger) -> None:
-    bring(ledger, [user("u", None), calls("a", "u", "t1"), user("v", "a"), assistant("b", "v")])
+    import_lines(ledger, [user("u", None), calls("a", "u", "t1"), user("v", "a"), assistant("b", "v")])
 
-    assert told(ledger, "claude-s-1") == ["input: u", "reply: look(t1)", "interrupted.", "input: v", "reply: b."]
+    assert describe_steps(ledger, "claude-s-1") == [
+        "input: u",
+        "reply: look(t1)",
+        "interrupted.",
+        "input: v",
+        "reply: b.",
+    ]
 
 
 def test_unfinished_turn_stays_open_with_its_pending_call(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
-    bring(ledger, [user("u", None), calls("a", "u", "t1", "t2"), result("r", "a", "t2")])
+    import_lines(ledger, [user("u", None), calls("a", "u", "t1", "t2"), result("r", "a", "t2")])
 
     session = open_nexus().session("claude-s-1", model="claude-opus-4-5")
     (call,) = session.pending_calls
@@ -84,7 +94,7 @@ def test_unfinished_turn_stays_open_with_its_pending_call(ledger: MemoryLedger, 
 
 
 def test_open_turn_without_input_can_be_continued(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
-    bring(ledger, [calls("a", "", "t1"), result("r", "a", "t1")])
+    import_lines(ledger, [calls("a", "", "t1"), result("r", "a", "t1")])
 
     context = open_nexus().session("claude-s-1", model="claude-opus-4-5").next()
 
@@ -93,30 +103,37 @@ def test_open_turn_without_input_can_be_continued(ledger: MemoryLedger, open_nex
 
 
 def test_paused_reply_does_not_end_the_turn(ledger: MemoryLedger) -> None:
-    bring(ledger, [user("u", None), assistant("a", "u", stop_reason="pause_turn")])
+    import_lines(ledger, [user("u", None), assistant("a", "u", stop_reason="pause_turn")])
 
-    assert told(ledger, "claude-s-1") == ["input: u", "reply: a", "sealed"]
+    assert describe_steps(ledger, "claude-s-1") == ["input: u", "reply: a", "sealed"]
 
 
 def test_injected_messages_belong_to_the_turn_before(ledger: MemoryLedger) -> None:
     lines = [user("u", None), assistant("a", "u"), user("m", "a", isMeta=True), user("n", "m", isMeta=True)]
 
-    bring(ledger, [*lines, user("v", "n"), assistant("b", "v"), user("o", "b", isMeta=True)])
+    import_lines(ledger, [*lines, user("v", "n"), assistant("b", "v"), user("o", "b", isMeta=True)])
 
-    assert told(ledger, "claude-s-1") == ["input: u", "reply: a", "input: m + n.", "input: v", "reply: b", "input: o."]
+    assert describe_steps(ledger, "claude-s-1") == [
+        "input: u",
+        "reply: a",
+        "input: m + n.",
+        "input: v",
+        "reply: b",
+        "input: o.",
+    ]
     assert steps_of(ledger, "claude-s-1")[2].data["kinds"] == ["injected", "injected"]
 
 
 def test_reply_after_an_injected_message_continues_the_turn(ledger: MemoryLedger) -> None:
-    bring(ledger, [user("u", None), assistant("a", "u"), user("m", "a", isMeta=True), assistant("b", "m")])
+    import_lines(ledger, [user("u", None), assistant("a", "u"), user("m", "a", isMeta=True), assistant("b", "m")])
 
-    assert told(ledger, "claude-s-1") == ["input: u", "reply: a", "input: m", "reply: b."]
+    assert describe_steps(ledger, "claude-s-1") == ["input: u", "reply: a", "input: m", "reply: b."]
 
 
 def test_further_user_messages_are_a_second_input_step(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
-    bring(ledger, [user("u", None), user("v", "u"), user("w", "v")])
+    import_lines(ledger, [user("u", None), user("v", "u"), user("w", "v")])
 
-    assert told(ledger, "claude-s-1") == ["input: u", "input: v + w"]
+    assert describe_steps(ledger, "claude-s-1") == ["input: u", "input: v + w"]
     context = open_nexus().session("claude-s-1").next()
     assert [message.content.rpartition("\n")[2] for message in context.messages] == ["u", "v", "w"]
     assert context.current_message == context.messages[0]
@@ -124,7 +141,7 @@ def test_further_user_messages_are_a_second_input_step(ledger: MemoryLedger, ope
 
 
 def test_items_of_one_reply_become_one_step(ledger: MemoryLedger) -> None:
-    bring_sample(ledger, "codex.jsonl")
+    import_sample(ledger, "codex.jsonl")
 
     replies = [step for step in steps_of(ledger, "codex-0199-weather") if step.kind == "reply"]
     assert [len(step.messages) for step in replies] == [2, 1, 1, 1]
@@ -132,15 +149,15 @@ def test_items_of_one_reply_become_one_step(ledger: MemoryLedger) -> None:
 
 
 def test_consecutive_replies_become_two_steps(ledger: MemoryLedger) -> None:
-    bring(ledger, [user("u", None), assistant("a", "u"), assistant("b", "a")])
+    import_lines(ledger, [user("u", None), assistant("a", "u"), assistant("b", "a")])
 
-    assert told(ledger, "claude-s-1") == ["input: u", "reply: a", "reply: b."]
+    assert describe_steps(ledger, "claude-s-1") == ["input: u", "reply: a", "reply: b."]
 
 
 def test_compaction_inside_a_turn_leaves_it_open(ledger: MemoryLedger) -> None:
     lines = [user("u", None), calls("a", "u", "t1"), result("r", "a", "t1")]
 
-    bring(ledger, [*lines, compacted("c", "r"), summary("s", "c", "so far"), assistant("b", "s")])
+    import_lines(ledger, [*lines, compacted("c", "r"), summary("s", "c", "so far"), assistant("b", "s")])
 
     assert [step.kind for step in steps_of(ledger, "claude-s-1")][3:] == ["compaction", "reply"]
     assert len({step.turn for step in steps_of(ledger, "claude-s-1")}) == 1
@@ -149,16 +166,16 @@ def test_compaction_inside_a_turn_leaves_it_open(ledger: MemoryLedger) -> None:
 def test_compaction_between_turns_is_a_turn_of_its_own(ledger: MemoryLedger) -> None:
     lines = [user("u", None), assistant("a", "u"), compacted("c", "a"), summary("s", "c", "so far")]
 
-    bring(ledger, [*lines, user("v", "s"), assistant("b", "v")])
+    import_lines(ledger, [*lines, user("v", "s"), assistant("b", "v")])
 
-    assert told(ledger, "claude-s-1") == ["input: u", "reply: a.", "compaction.", "input: v", "reply: b."]
+    assert describe_steps(ledger, "claude-s-1") == ["input: u", "reply: a.", "compaction.", "input: v", "reply: b."]
 
 
 @pytest.mark.acceptance("D-10", "C-18")
 def test_usage_is_stored_as_a_running_sum(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
     lines = [user("u", None), assistant("a", "u", **usage(100)), user("v", "a"), assistant("b", "v", **usage(10))]
 
-    bring(ledger, lines)
+    import_lines(ledger, lines)
 
     closing = [step for step in steps_of(ledger, "claude-s-1") if step.closes]
     assert [step.data["spent"]["input_tokens"] for step in closing] == [100, 110]  # type: ignore[index]
@@ -167,7 +184,7 @@ def test_usage_is_stored_as_a_running_sum(ledger: MemoryLedger, open_nexus: Open
 
 
 def test_tokens_are_marked_as_estimates(ledger: MemoryLedger) -> None:
-    bring(ledger, [user("u", None, "How are you today?"), assistant("a", "u")])
+    import_lines(ledger, [user("u", None, "How are you today?"), assistant("a", "u")])
 
     step = steps_of(ledger, "claude-s-1")[0]
     assert step.counter == "estimate"
@@ -175,7 +192,7 @@ def test_tokens_are_marked_as_estimates(ledger: MemoryLedger) -> None:
 
 
 def test_step_has_lines_time_and_model(ledger: MemoryLedger) -> None:
-    bring_sample(ledger, "claude.jsonl")
+    import_sample(ledger, "claude.jsonl")
 
     first, reply, *_ = steps_of(ledger, "claude-bakery-1")
     assert first.data["imported"] == [[3]]

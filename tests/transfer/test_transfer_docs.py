@@ -13,7 +13,7 @@ from nexus_core import Nexus
 from nexus_core.ledger.codec import compute_blob_digest
 from tests.conftest import ROOT, Cli
 from tests.transcripts.support import SAMPLES
-from tests.transfer.support import assistant, user, written
+from tests.transfer.support import assistant, format_lines, user
 
 HOW_TO = (ROOT / "docs/how-to/import-transcripts.md").read_text(encoding="utf-8")
 TRANSCRIPTS = (ROOT / "docs/reference/transcripts.md").read_text(encoding="utf-8")
@@ -30,7 +30,7 @@ def shape(value: Any) -> Any:
 def test_example_of_the_import_page_runs(
     cli: Cli, work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (work / "s.jsonl").write_text(written(user("u", None), assistant("a", "u")), encoding="utf-8")
+    (work / "s.jsonl").write_text(format_lines(user("u", None), assistant("a", "u")), encoding="utf-8")
     cli("session", "import", "s.jsonl", "--name", "claude-2b4ed4c0")
     monkeypatch.chdir(work)
     (program,) = re.findall(r"```python\n(.*?)```", HOW_TO, re.DOTALL)
@@ -42,7 +42,7 @@ def test_example_of_the_import_page_runs(
 
 def test_import_report_has_the_documented_fields(cli: Cli, work: Path) -> None:
     (*_, page) = re.findall(r"```json\n(.*?)```", TRANSCRIPTS, re.DOTALL)
-    (work / "s.jsonl").write_text(written(user("u", None), "{broken", assistant("a", "u")), encoding="utf-8")
+    (work / "s.jsonl").write_text(format_lines(user("u", None), "{broken", assistant("a", "u")), encoding="utf-8")
 
     told = json.loads(cli("session", "import", "s.jsonl", "--json").out)
 
