@@ -26,14 +26,8 @@ from benchmarks.measuring.sessions import CODE, RESULTS, claude, parse_all, writ
 from benchmarks.measuring.timing import medians  # noqa: E402 - as above
 from nexus_core.cli.commands.session.import_files import count_repairs, pause_garbage_collection  # noqa: E402 - as above
 from nexus_core.dialects.registry import BUILT_IN_DIALECTS  # noqa: E402 - as above
-from nexus_core.session.importing.tallies import tally_until  # noqa: E402 - as above
-from nexus_core.session.importing.transcripts import (  # noqa: E402 - as above
-    Given,
-    digest_of,
-    find_imported,
-    import_transcript,
-)
 from nexus_core.transcripts.read import read_transcript  # noqa: E402 - as above
+from nexus_core.transfer.importer import TranscriptImporter  # noqa: E402 - as above
 from nexus_plugins.ledger.sqlite import open_sqlite  # noqa: E402 - as above
 
 if TYPE_CHECKING:
@@ -84,13 +78,10 @@ def bring(path: Path, data: bytes, *, begun: Path | None = None) -> None:
         if begun is not None:
             shutil.copy(begun, path)
     with closing(open_sqlite(f"sqlite:///{path}")) as ledger, pause_garbage_collection():
-        digest = digest_of(data)
-        known = find_imported(ledger, digest)
-        for record in known:
-            tally_until(ledger, record.tip)
-        if not known:
+        importer = TranscriptImporter(ledger)
+        if not importer.find_imported(data):
             transcript = read_transcript(data.decode())
-            import_transcript(ledger, Given(transcript, data, "session.jsonl", digest=digest))
+            importer.import_transcript(transcript, data, file_name="session.jsonl")
             count_repairs(transcript, BUILT_IN_DIALECTS)
 
 

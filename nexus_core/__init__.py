@@ -6,6 +6,7 @@ plugin/        values and helpers that plugin authors import
 context/       ContextManager, ContextLoader and the other names of the NEXUS3 interface
 adapters/      OpenAI Agents SDK and LangGraph
 nexus          the facade `Nexus`
+transfer/      import of transcripts, export and import of sessions
 session/       durable conversations with tool calls
 assembly/      one model call from prefix, history and user message
 compaction/    summaries of earlier turns

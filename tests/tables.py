@@ -22,8 +22,8 @@ FUZZED = {
     "secrets in texts": ["text/test_redaction.py", "text/test_written_secrets.py"],
     "repair": ["history/test_repair_properties.py", "history/test_validity.py"],
     "truncation": ["history/test_fit_properties.py", "compaction/test_selection.py", "compaction/test_planning.py"],
-    "transcripts": ["transcripts/test_properties.py", "session/importing/test_properties.py"],
-    "exported sessions": ["session/exporting/test_damaged.py", "session/exporting/test_round_trip.py"],
+    "transcripts": ["transcripts/test_properties.py", "transfer/test_import_properties.py"],
+    "exported sessions": ["transfer/test_damaged_exports.py", "transfer/test_exporter.py"],
     "MCP readers": [
         "plugins/mcp/test_reader.py",
         "properties/test_servers_of_other_tools.py",

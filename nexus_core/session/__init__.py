@@ -9,6 +9,4 @@ options.py         arguments of sessions and requests
 workers.py         workers (subagents) and their results
 replay.py          a call of the past, rebuilt from the ledger
 provenance.py      where a sentence of a session comes from
-importing/         transcripts of other programs as sessions
-exporting/         sessions as files
 """

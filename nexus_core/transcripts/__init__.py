@@ -11,6 +11,7 @@ chatgpt.py        exports of ChatGPT
 messages.py       messages and requests of any API
 nexus.py          exports of Nexus
 nexus3.py         saved sessions of NEXUS3
+locations.py      directories in which programs keep their transcripts
 
 A reader is one module. It has a `FORMAT_NAME`, a `score_line` that recognizes its lines by their shape, a function
 that parses all lines (or the JSON document) into a `Transcript` and reports the outcome of each, and a `FORMAT` with

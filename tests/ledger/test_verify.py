@@ -13,7 +13,7 @@ import pytest
 
 from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.ledger.store import StepRow, compute_chain_digest, compute_step_digest
-from nexus_core.session.importing.sources import keep_source
+from nexus_core.transfer.importer import store_original
 from nexus_core.types.ledger import NewStep, Step
 from nexus_core.types.messages import Image, Message
 from nexus_plugins.ledger.sqlite import SqliteLedger, open_sqlite
@@ -296,7 +296,7 @@ def fill_everything(ledger: StoreLedger) -> None:
     prompt = ledger.put_blob(f'{{"system":"rules","tools":[],"view":"{view}"}}'.encode())
     settings = ledger.put_blob(b'{"budget":{}}')
     sent = {"epoch": prompt, "view": view, "setup": settings}
-    source = keep_source(ledger, b"said elsewhere " * 50)
+    source = store_original(ledger, b"said elsewhere " * 50)
     ledger.create("work", data={"transcript": {"source": source}})
     first = tell(ledger, "work", *(f"turn {number}" for number in range(4)))
     add(ledger, "work", NewStep(kind="turn", closes=True, messages=(Message("user", "sent"),), data=sent))
@@ -310,7 +310,7 @@ def fill_everything(ledger: StoreLedger) -> None:
     ledger.rename("side", "branch")
     ledger.create("same place", head=first[3].id)
     ledger.create("empty")
-    ledger.create("gone", head=first[1].id, data={"transcript": {"source": keep_source(ledger, b"erased")}})
+    ledger.create("gone", head=first[1].id, data={"transcript": {"source": store_original(ledger, b"erased")}})
     tell(ledger, "gone", "erased", "and erased")
     ledger.delete("gone", reason="a test")
     ledger.create("gone too")

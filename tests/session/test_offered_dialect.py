@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from nexus_core import AgentResult, Message, MessageError, Nexus, TurnError, UnknownNameError
-from nexus_core.session.exporting.messages import write_messages
 from nexus_core.session.session import Session
+from nexus_core.transfer.exporter import format_messages
 from tests.dialects.telegraph import NAME, TelegraphPlugin
 from tests.session.conftest import OpenNexus
 from tests.session.support import says
@@ -162,7 +162,7 @@ def test_what_was_said_is_written_for_another_program(nexus: Nexus, session: Ses
     session.ask(WHY)
     session.record(ANSWER)
 
-    written: Any = write_messages(session.messages, NAME, nexus.dialects)
+    written: Any = format_messages(session.messages, NAME, nexus.dialects)
 
     assert [item["words"] for item in written] == [written[0]["words"], ["BECAUSE"]]
 

@@ -11,9 +11,8 @@ import pytest
 
 from nexus_core.errors import FileError, UnknownNameError, UsageError
 from nexus_core.ledger.ledger import StoreLedger
-from nexus_core.session.exporting.reading import read_export
-from nexus_core.session.exporting.restoring import restore
 from nexus_core.testing import write_files
+from nexus_core.transfer.exporter import import_export, read_export
 from nexus_core.types.assembled import AssembledContext
 from nexus_core.types.ledger import Step
 from tests.session.conftest import OpenNexus, OpenSession
@@ -192,7 +191,7 @@ SAMPLE = Path(__file__).parent / "samples/session-without-mode.jsonl"
 
 @pytest.fixture
 def old(ledger: StoreLedger) -> str:
-    restore(ledger, read_export(SAMPLE.read_text(encoding="utf-8"), SAMPLE.name))
+    import_export(ledger, read_export(SAMPLE.read_text(encoding="utf-8"), SAMPLE.name))
     return "bakery"
 
 

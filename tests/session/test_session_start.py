@@ -10,10 +10,8 @@ import pytest
 
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.ledger.ledger import StoreLedger
-from nexus_core.session.exporting.lines import export_lines
-from nexus_core.session.exporting.reading import read_export
-from nexus_core.session.exporting.restoring import restore
 from nexus_core.testing import write_files
+from nexus_core.transfer.exporter import export_session, import_export, read_export
 from nexus_core.types.messages import Message
 from tests.session.compacted import Fake, Words, exchange, long_session
 from tests.session.conftest import EVERYWHERE, Clock, OpenNexus, OpenSession
@@ -189,7 +187,7 @@ def test_exported_session_comes_back_with_its_start(open_session: OpenSession, l
     session.record(says("Because."))
     target = MemoryLedger()
 
-    restore(target, read_export("".join(export_lines(ledger, "s", forks=False)), "export.jsonl"))
+    import_export(target, read_export("".join(export_session(ledger, "s")), "export.jsonl"))
 
     assert [(step.id, step.digest, step.messages) for step in steps_of(target, "s")] == [
         (step.id, step.digest, step.messages) for step in steps_of(ledger, "s")

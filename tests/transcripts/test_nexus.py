@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 
 from nexus_core.ledger.in_memory import MemoryLedger
-from nexus_core.session.exporting.lines import export_lines
 from nexus_core.transcripts.base import Transcript
 from nexus_core.transcripts.read import read_transcript
-from tests.session.importing.support import bring_sample, read_next
+from nexus_core.transfer.exporter import export_session
 from tests.transcripts.support import every_line, said, sample
+from tests.transfer.support import import_sample, read_next
 
 
 def exported(name: str) -> tuple[MemoryLedger, str, str]:
     ledger = MemoryLedger()
-    label = bring_sample(ledger, name).label
-    return ledger, label, "".join(export_lines(ledger, label, forks=True))
+    label = import_sample(ledger, name).label
+    return ledger, label, "".join(export_session(ledger, label, with_forks=True))
 
 
 def read_back(name: str) -> Transcript:

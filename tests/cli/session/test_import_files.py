@@ -21,27 +21,27 @@ from nexus_core import Nexus
 from nexus_core.errors import TranscriptError
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.ledger.ledger import StoreLedger
-from nexus_core.session.importing.finding import transcripts_directory
-from nexus_core.session.importing.tallies import tally_until
 from nexus_core.text.console import ProgressBar
+from nexus_core.transcripts.locations import get_transcripts_directory
 from nexus_core.transcripts.read import read_transcript
+from nexus_core.transfer.transcript_steps import read_totals
 from tests.cli.session.conftest import TypeIn
 from tests.conftest import ROOT, Cli
-from tests.session.importing.support import (
+from tests.transcripts.support import SAMPLES
+from tests.transcripts.test_corpus import FILES
+from tests.transfer.support import (
     assistant,
-    bring,
     calls,
     compacted,
+    format_lines,
+    import_lines,
     live_steps_of,
     result,
     sample_names,
     summary,
     usage,
     user,
-    written,
 )
-from tests.transcripts.support import SAMPLES
-from tests.transcripts.test_corpus import FILES
 
 CLAUDE = str(SAMPLES / "claude.jsonl")
 
@@ -57,7 +57,7 @@ def user_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def keep_for_claude(work: Path, name: str, text: str) -> Path:
     """A session that Claude Code keeps of a directory."""
-    folder = transcripts_directory("claude") / "".join(sign if sign.isalnum() else "-" for sign in str(work))
+    folder = get_transcripts_directory("claude") / "".join(sign if sign.isalnum() else "-" for sign in str(work))
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(text.replace("/srv/bakery", str(work)), encoding="utf-8")
     return folder / name
@@ -100,7 +100,7 @@ def test_the_report_has_every_line_once(cli: Cli) -> None:
 
 def test_what_was_repaired_and_what_was_skipped_is_told_with_the_reason(cli: Cli, work: Path) -> None:
     call = {"type": "tool_use", "id": "t", "name": "x", "input": {}}
-    text = written(user("u", None), "{broken", assistant("a", "u", "", call), user("v", "a"))
+    text = format_lines(user("u", None), "{broken", assistant("a", "u", "", call), user("v", "a"))
     (work / "odd.jsonl").write_text(text, encoding="utf-8")
 
     outcome = cli("session", "import", "odd.jsonl")
@@ -112,7 +112,7 @@ def test_what_was_repaired_and_what_was_skipped_is_told_with_the_reason(cli: Cli
 
 
 def test_what_is_said_about_an_open_turn_can_be_typed(cli: Cli, work: Path) -> None:
-    (work / "s.jsonl").write_text(written(user("u", None), calls("a", "u", "t1")), encoding="utf-8")
+    (work / "s.jsonl").write_text(format_lines(user("u", None), calls("a", "u", "t1")), encoding="utf-8")
     outcome = cli("session", "import", "s.jsonl", "--name", "my talk")
 
     (command,) = re.findall(r"`nexus (session record .*?)`", outcome.err)
@@ -168,7 +168,7 @@ def test_the_report_on_an_export_says_what_stats_say(cli: Cli) -> None:
 
 
 def test_the_numbers_go_on_where_somebody_goes_on_with_it(cli: Cli, type_in: TypeIn, work: Path) -> None:
-    (work / "s.jsonl").write_text(written(user("u", None), assistant("a", "u"), user("v", "a")), encoding="utf-8")
+    (work / "s.jsonl").write_text(format_lines(user("u", None), assistant("a", "u"), user("v", "a")), encoding="utf-8")
     (row,) = facts(cli, "s.jsonl")["files"][0]["sessions"]
 
     cli("session", "record", "claude-s-1", "--discard-open-turn")
@@ -186,9 +186,9 @@ def test_the_numbers_go_on_where_somebody_goes_on_with_it(cli: Cli, type_in: Typ
 
 def test_what_is_new_is_told_beside_what_there_is(cli: Cli, work: Path) -> None:
     lines = [user("u", None), assistant("a", "u"), user("v", "a"), assistant("b", "v")]
-    (work / "s.jsonl").write_text(written(*lines[:2]), encoding="utf-8")
+    (work / "s.jsonl").write_text(format_lines(*lines[:2]), encoding="utf-8")
     cli("session", "import", "s.jsonl")
-    (work / "s.jsonl").write_text(written(*lines), encoding="utf-8")
+    (work / "s.jsonl").write_text(format_lines(*lines), encoding="utf-8")
 
     planned = cli("session", "import", "s.jsonl", "--dry-run").out.splitlines()[1]
     (row,) = facts(cli, "s.jsonl")["files"][0]["sessions"]
@@ -237,7 +237,7 @@ def test_what_does_not_say_when_and_where_it_was_is_of_now_and_of_nowhere(cli: C
 
 
 def test_one_that_was_looked_for_by_its_directory_is_about_that(cli: Cli, work: Path) -> None:
-    keep_for_claude(work, "one.jsonl", written(user("u", None)))
+    keep_for_claude(work, "one.jsonl", format_lines(user("u", None)))
 
     cli("session", "import", "--from", "claude")
 
@@ -246,12 +246,12 @@ def test_one_that_was_looked_for_by_its_directory_is_about_that(cli: Cli, work: 
 
 def test_it_does_not_count_as_changed_when_nothing_new_is_said(cli: Cli, work: Path) -> None:
     lines = [user("u", None, timestamp="2026-03-02T09:00:00Z"), assistant("a", "u")]
-    (work / "s.jsonl").write_text(written(*lines), encoding="utf-8")
+    (work / "s.jsonl").write_text(format_lines(*lines), encoding="utf-8")
     cli("session", "import", "s.jsonl")
     cli("session", "archive", "claude-s-1")
     cli("session", "export", "claude-s-1", "-o", "export.jsonl")
     before = listed(cli, "--include-archived")
-    (work / "s.jsonl").write_text(written(*lines, {"type": "summary", "sessionId": "s-1"}), encoding="utf-8")
+    (work / "s.jsonl").write_text(format_lines(*lines, {"type": "summary", "sessionId": "s-1"}), encoding="utf-8")
 
     cli("session", "import", "s.jsonl")
     cli("session", "import", "export.jsonl")
@@ -282,7 +282,7 @@ def test_listing_reads_no_more_of_a_longer_import(cli: Cli, work: Path, monkeypa
                 assistant(f"a{number}", f"u{number}"),
             )
         ]
-        (work / "s.jsonl").write_text(written(*lines), encoding="utf-8")
+        (work / "s.jsonl").write_text(format_lines(*lines), encoding="utf-8")
         cli("session", "import", "s.jsonl", "--ledger", f"{rounds}.db")
         read.clear()
         assert listed(cli, "--ledger", f"{rounds}.db")["claude-s-1"]["turns"] == rounds
@@ -292,7 +292,7 @@ def test_listing_reads_no_more_of_a_longer_import(cli: Cli, work: Path, monkeypa
 
 
 def test_many_notes_are_cut_short(cli: Cli, work: Path) -> None:
-    (work / "odd.jsonl").write_text(written(user("u", None), *["{broken"] * 9), encoding="utf-8")
+    (work / "odd.jsonl").write_text(format_lines(user("u", None), *["{broken"] * 9), encoding="utf-8")
 
     outcome = cli("session", "import", "odd.jsonl")
 
@@ -303,7 +303,7 @@ def test_many_notes_are_cut_short(cli: Cli, work: Path) -> None:
 
 def test_nothing_that_a_transcript_says_steers_the_terminal(cli: Cli, work: Path) -> None:
     evil = user("\x1b[2J", None, "\x1b]0;x\x07") | {"sessionId": "\x1b[31m", "parentUuid": "\x1b[0m"}
-    (work / "evil\x1b[5m.jsonl").write_text(written(evil, "{\x1b[1m"), encoding="utf-8")
+    (work / "evil\x1b[5m.jsonl").write_text(format_lines(evil, "{\x1b[1m"), encoding="utf-8")
 
     outcome = cli("session", "import", "evil\x1b[5m.jsonl")
 
@@ -327,9 +327,9 @@ def test_importing_it_again_changes_nothing(cli: Cli, nexus: Nexus) -> None:
 
 def test_what_is_new_is_added(cli: Cli, work: Path) -> None:
     lines = [user("u", None), assistant("a", "u"), user("v", "a"), assistant("b", "v")]
-    (work / "s.jsonl").write_text(written(*lines[:2]), encoding="utf-8")
+    (work / "s.jsonl").write_text(format_lines(*lines[:2]), encoding="utf-8")
     cli("session", "import", "s.jsonl")
-    (work / "s.jsonl").write_text(written(*lines), encoding="utf-8")
+    (work / "s.jsonl").write_text(format_lines(*lines), encoding="utf-8")
 
     (session,) = facts(cli, "s.jsonl")["files"][0]["sessions"]
 
@@ -338,10 +338,10 @@ def test_what_is_new_is_added(cli: Cli, work: Path) -> None:
 
 def test_a_fork_is_told_with_its_reason(cli: Cli, work: Path, nexus: Nexus) -> None:
     lines = [user("u", None), assistant("a", "u"), user("v", "a"), assistant("b", "v")]
-    (work / "s.jsonl").write_text(written(*lines[:2]), encoding="utf-8")
+    (work / "s.jsonl").write_text(format_lines(*lines[:2]), encoding="utf-8")
     cli("session", "import", "s.jsonl")
     nexus.session("claude-s-1").ask("Mine.")
-    (work / "s.jsonl").write_text(written(*lines), encoding="utf-8")
+    (work / "s.jsonl").write_text(format_lines(*lines), encoding="utf-8")
 
     outcome = cli("session", "import", "s.jsonl")
 
@@ -486,7 +486,7 @@ def test_a_link_is_followed_but_nothing_else_is_read(cli: Cli, work: Path) -> No
 
 
 def test_a_half_character_at_the_end_costs_its_line(cli: Cli, work: Path) -> None:
-    (work / "s.jsonl").write_bytes(written(user("u", None)).encode() + b'{"type":"assistant","x":"\xc3')
+    (work / "s.jsonl").write_bytes(format_lines(user("u", None)).encode() + b'{"type":"assistant","x":"\xc3')
 
     outcome = cli("session", "import", "s.jsonl")
 
@@ -514,7 +514,7 @@ def test_the_sessions_of_this_directory_are_found(cli: Cli, work: Path, nexus: N
 
 def test_each_session_that_is_found_is_one_by_itself(cli: Cli, work: Path, nexus: Nexus) -> None:
     for name in ("one", "two"):
-        keep_for_claude(work, f"{name}.jsonl", written(user("u", None, name) | {"sessionId": name}))
+        keep_for_claude(work, f"{name}.jsonl", format_lines(user("u", None, name) | {"sessionId": name}))
 
     cli("session", "import", "--from", "claude")
 
@@ -531,7 +531,7 @@ def test_where_there_are_none_it_says_where_it_looked(cli: Cli) -> None:
 
 def test_an_imported_compaction_is_shown(cli: Cli, work: Path) -> None:
     lines = [user("u", None), assistant("a", "u"), compacted("c", "a"), summary("s", "c", "so far"), user("v", "s")]
-    (work / "s.jsonl").write_text(written(*lines), encoding="utf-8")
+    (work / "s.jsonl").write_text(format_lines(*lines), encoding="utf-8")
     cli("session", "import", "s.jsonl")
 
     assert cli("session", "show", "claude-s-1").code == 0
@@ -563,7 +563,7 @@ def conversation() -> str:
         lines += [user(f"u{number}", before), assistant(f"a{number}", f"u{number}", "x" * 400)]
     for number in range(FORKS):
         lines += [user(f"x{number}", "a100"), assistant(f"y{number}", f"x{number}")]
-    return written(*lines)
+    return format_lines(*lines)
 
 
 def start(work: Path, home: Path) -> subprocess.Popen[bytes]:
@@ -781,9 +781,9 @@ RESUMED = [
 ]
 """A session that was resumed twice has three ids."""
 GROWING_FILES = {
-    "split.jsonl": written(*SPLIT),
-    "rewound.jsonl": written(*REWOUND),
-    "resumed.jsonl": written(*RESUMED),
+    "split.jsonl": format_lines(*SPLIT),
+    "rewound.jsonl": format_lines(*REWOUND),
+    "resumed.jsonl": format_lines(*RESUMED),
     **{path.name: path.read_text(encoding="utf-8") for path in sorted(Path(SAMPLES).glob("*.jsonl"))},
 }
 VARYING = {
@@ -852,13 +852,13 @@ def test_import_line_by_line_gives_the_answers_of_an_import_at_once(
 def test_import_of_any_beginning_and_the_whole_is_an_import_at_once(name: str) -> None:
     lines = GROWING_FILES[name].splitlines(keepends=True)
     whole = MemoryLedger()
-    bring(whole, "".join(lines), name)
+    import_lines(whole, "".join(lines), name)
 
     for end in range(1, len(lines)):
         ledger = MemoryLedger()
         for text in ("".join(lines[:end]), "".join(lines)):
             with suppress(TranscriptError):  # some beginnings are not recognised by themselves
-                bring(ledger, text, name)
+                import_lines(ledger, text, name)
 
         assert _numbers(ledger) == _numbers(whole), end
         assert list(ledger.verify()) == []
@@ -867,7 +867,7 @@ def test_import_of_any_beginning_and_the_whole_is_an_import_at_once(name: str) -
 def _numbers(ledger: MemoryLedger) -> dict[str, object]:
     return {
         record.label: (
-            tally_until(ledger, record.tip)._replace(steps=0),
+            read_totals(ledger, record.tip)._replace(steps=0),
             [message for step in live_steps_of(ledger, record.label) for message in step.messages],
             record.data.get("model"),
         )
@@ -877,9 +877,9 @@ def _numbers(ledger: MemoryLedger) -> dict[str, object]:
 
 def test_import_under_a_later_session_id_continues_the_session(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "resumed.jsonl"
-    file.write_text(written(*RESUMED[:2]), encoding="utf-8")
+    file.write_text(format_lines(*RESUMED[:2]), encoding="utf-8")
     cli("session", "import", str(file))
-    file.write_text(written(*RESUMED), encoding="utf-8")
+    file.write_text(format_lines(*RESUMED), encoding="utf-8")
 
     cli("session", "import", str(file))
 

@@ -163,31 +163,30 @@ def _resolve_output_path(cli: CliContext, output: str, *, force: bool) -> Path |
 def _export_session(nexus: Nexus, label: str, form: str, *, everything: bool, ascii_only: bool) -> bytes:
     if form == _ORIGINAL_FORMAT:
         return _read_original_file(nexus, label)
-    from nexus_core.session.exporting.lines import export_lines
+    from nexus_core.transfer.exporter import export_session
 
-    return "".join(export_lines(nexus.ledger, label, forks=everything, ascii_only=ascii_only)).encode()
+    return "".join(export_session(nexus.ledger, label, with_forks=everything, ascii_only=ascii_only)).encode()
 
 
 def _read_original_file(nexus: Nexus, label: str) -> bytes:
-    from nexus_core.session.importing.sources import read_source
-    from nexus_core.session.importing.transcripts import about_import
+    from nexus_core.transfer.importer import read_original
 
-    source = about_import(find_session(nexus.ledger, label)).get("source")
-    if not isinstance(source, str):
+    data = read_original(nexus.ledger, find_session(nexus.ledger, label))
+    if data is None:
         raise UsageError(f"{label!r} was not imported from a file of its own", hint="other formats: --format nexus")
-    return read_source(nexus.ledger, source)
+    return data
 
 
 def _export_messages(nexus: Nexus, label: str, api: str, *, everything: bool, secrets: bool, ascii_only: bool) -> str:
     from json import dumps
 
     from nexus_core.dialects.fields import to_json_types
-    from nexus_core.session.exporting.messages import everything_said, write_messages
     from nexus_core.text.safety import visible_json
     from nexus_core.text.secrets import redact_json
+    from nexus_core.transfer.exporter import format_messages, read_all_messages
 
     tip = find_session(nexus.ledger, label).tip
-    messages = everything_said(nexus.ledger, tip) if everything else nexus.session(label).messages
-    written = to_json_types(write_messages(messages, api, nexus.dialects))  # an SDK may take bytes
+    messages = read_all_messages(nexus.ledger, tip) if everything else nexus.session(label).messages
+    written = to_json_types(format_messages(messages, api, nexus.dialects))  # an SDK may take bytes
     shown = written if secrets else redact_json(written)
     return visible_json(dumps(shown, ensure_ascii=ascii_only, indent=2)) + "\n"

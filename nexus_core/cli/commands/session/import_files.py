@@ -22,14 +22,12 @@ from nexus_core.cli.session_lookup import LedgerOption, open_ledger_nexus
 from nexus_core.errors import FileError, MessageError, SessionExistsError, UsageError
 from nexus_core.history.repair.findings import UNREPAIRED_CODES
 from nexus_core.history.repair.rules import apply_repair_rules
-from nexus_core.session.exporting.reading import is_export, read_export
-from nexus_core.session.exporting.restoring import restore
-from nexus_core.session.importing.finding import find_transcripts, transcripts_directory
-from nexus_core.session.importing.tallies import tally_until
-from nexus_core.session.importing.transcripts import Given, about_import, digest_of, find_imported, import_transcript
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
+from nexus_core.transcripts.locations import find_transcripts, get_transcripts_directory
 from nexus_core.transcripts.read import read_transcript, split_conversations
+from nexus_core.transfer.exporter import import_export, is_export, read_export
+from nexus_core.transfer.importer import TranscriptImporter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,13 +35,12 @@ if TYPE_CHECKING:
     from nexus_core.cli.context import CliContext
     from nexus_core.dialects.registry import DialectRegistry
     from nexus_core.errors import NexusError
-    from nexus_core.session.importing.finding import TranscriptFile
-    from nexus_core.session.importing.tallies import Tally
-    from nexus_core.session.importing.transcripts import Imported
     from nexus_core.text.console import Console, ProgressBar
     from nexus_core.transcripts.base import LineOutcome as ReaderOutcome
     from nexus_core.transcripts.base import Transcript
-    from nexus_core.types.ledger import Ledger, NewStep, SessionRecord
+    from nexus_core.transcripts.locations import TranscriptFile
+    from nexus_core.transfer.importer import SessionChange
+    from nexus_core.types.ledger import Ledger
 
 app = typer.Typer()
 
@@ -146,7 +143,7 @@ def find_transcript_files(cli: CliContext, program: str) -> list[TranscriptFile]
     """Return a program's transcripts of this directory. Prints a message if there are none."""
     found = find_transcripts(program, cli.cwd)
     if not found:
-        where = visible_line(str(transcripts_directory(program)))
+        where = visible_line(str(get_transcripts_directory(program)))
         cli.console.message(f"{program} keeps no session of this directory in {where}.")
     return found
 
@@ -255,59 +252,29 @@ def _build_tasks(cli: CliContext, name: str, *, label: str, cwd: str, dry_run: b
 
 def _import_task(cli: CliContext, ledger: Ledger, task: _ImportTask, progress: ProgressBar) -> ImportOutcome:
     if is_export(task.text):
-        return _restore_export(ledger, task, task.text, progress)
-    digest = digest_of(task.data)
-    known = find_imported(ledger, digest)
+        return _import_export(ledger, task, progress)
+    importer = TranscriptImporter(ledger)
+    known = importer.find_imported(task.data)
     if known:
         progress.advance(len(task.data))
-        rows = [_build_unchanged_row(ledger, record) for record in known]
-        return ImportOutcome(
-            task.name, rows[0].label, rows, unused_label=_find_unused_name(ledger, task.label, rows[0].label)
-        )
+        label = known[0].label
+        return ImportOutcome(task.name, label, known, unused_label=_find_unused_name(ledger, task.label, label))
     dialects = cli.dialects()
     transcript = read_transcript(task.text, task.name, dialects)
     progress.advance(len(task.data) * _READ_SHARE)
-    given = Given(transcript, task.data, task.source, task.label, task.cwd, digest)
-    imported = import_transcript(ledger, given, dry_run=task.dry_run)
+    report = importer.import_transcript(
+        transcript, task.data, file_name=task.source, label=task.label, cwd=task.cwd, dry_run=task.dry_run
+    )
     progress.advance(len(task.data) * _WRITE_SHARE)
-    rows = _build_session_rows(ledger, imported)
     return ImportOutcome(
         task.name,
-        imported.label if rows else "",
-        rows,
+        report.label if report.sessions else "",
+        report.sessions,
         transcript,
         count_repairs(transcript, dialects),
-        left_out=imported.left_out,
-        unused_label=_find_unused_name(ledger, task.label, imported.label) if rows else "",
+        left_out=report.left_out,
+        unused_label=_find_unused_name(ledger, task.label, report.label) if report.sessions else "",
     )
-
-
-def _build_session_rows(ledger: Ledger, imported: Imported) -> list[ImportedSession]:
-    """Return a row for each session that the import created or extended."""
-    grown = {each.label for each in imported.growths if each.steps}
-    return [
-        ImportedSession.build(
-            each.label,
-            each.path.kind,
-            each.steps,
-            each.tally,
-            is_new=each.is_new,
-            is_open=_is_turn_open(each.steps, ledger.session(each.label)),
-            note=each.note,
-        )
-        for each in imported.growths
-        if each.path.items and (each.steps or each.label not in grown)
-    ]
-
-
-def _is_turn_open(steps: Sequence[NewStep], record: SessionRecord | None) -> bool:
-    """True if the last turn of a session is open after the import."""
-    return not steps[-1].closes if steps else record is not None and record.open_turn is not None
-
-
-def _build_unchanged_row(ledger: Ledger, record: SessionRecord) -> ImportedSession:
-    kind, is_open = str(about_import(record).get("kind")), record.open_turn is not None
-    return ImportedSession(record.label, kind, "same", tally_until(ledger, record.tip), is_open=is_open)
 
 
 def _find_unused_name(ledger: Ledger, wanted: str, label: str) -> str:
@@ -318,23 +285,12 @@ def _find_unused_name(ledger: Ledger, wanted: str, label: str) -> str:
     return "" if named is not None and named.label == label else wanted
 
 
-def _restore_export(ledger: Ledger, task: _ImportTask, text: str, progress: ProgressBar) -> ImportOutcome:
-    export = read_export(text, task.name)
+def _import_export(ledger: Ledger, task: _ImportTask, progress: ProgressBar) -> ImportOutcome:
+    export = read_export(task.text, task.name)
     progress.advance(len(task.data) * _READ_SHARE)
-    restored = restore(ledger, export, label=task.label, dry_run=task.dry_run)
+    changes = import_export(ledger, export, label=task.label, dry_run=task.dry_run)
     progress.advance(len(task.data) * _WRITE_SHARE)
-    rows = [
-        ImportedSession.build(
-            each.record.label,
-            "fork" if place else "main",
-            each.steps,
-            each.tally,
-            is_new=each.is_new,
-            is_open=_is_turn_open(each.steps, each.record),
-        )
-        for place, each in enumerate(restored)
-    ]
-    return ImportOutcome(task.name, rows[0].label, rows, form="nexus", lines=text.count("\n"))
+    return ImportOutcome(task.name, changes[0].label, changes, form="nexus", lines=task.text.count("\n"))
 
 
 def count_repairs(transcript: Transcript, dialects: DialectRegistry) -> dict[str, int]:
@@ -365,70 +321,14 @@ _OUTCOME_NOUNS: dict[ReaderOutcome, tuple[str, str]] = {
 }
 
 
-class ImportedSession(NamedTuple):
-    """The outcome of an import for one session.
-
-    Attributes:
-        label: Its name.
-        kind: Which path of the transcript it has.
-        what: `new`, `more` or `same`.
-        tally: What it consists of now, as `stats` tells it.
-        added: How many of its steps were added.
-        is_open: Whether the last turn waits for an answer or for results.
-        note: Why it is not the session that one would expect.
-    """
-
-    label: str
-    kind: str
-    what: str
-    tally: Tally
-    added: int = 0
-    is_open: bool = False
-    note: str = ""
-
-    @classmethod
-    def build(
-        cls,
-        label: str,
-        kind: str,
-        steps: Sequence[NewStep],
-        tally: Tally,
-        *,
-        is_new: bool,
-        is_open: bool,
-        note: str = "",
-    ) -> ImportedSession:
-        """Return a session to which steps were added, or none."""
-        what = "new" if is_new else "more" if steps else "same"
-        return cls(label, kind, what, tally, len(steps), is_open, note)
-
-    def to_json(self) -> dict[str, object]:
-        """Return all of it, for JSON."""
-        return {
-            "label": self.label,
-            "kind": self.kind,
-            "what": self.what,
-            **self.tally._asdict(),
-            "added": self.added,
-            "is_open": self.is_open,
-            "note": self.note,
-        }
-
-    def describe_outcome(self, *, dry_run: bool) -> str:
-        """Return the outcome in one or two words."""
-        if self.what == "more":
-            return f"{'would get ' * dry_run}{format_count(self.added, 'more step')}"
-        return f"would be {self.what}" if dry_run and self.what == "new" else self.what
-
-
 class ImportOutcome(NamedTuple):
     """The outcome of an import for one file.
 
     Attributes:
         file: Its name.
-        label: The main session; "" if it has no messages.
-        rows: Every session.
-        transcript: The parsed file; None if it was imported before, or is an export.
+        label: The main session; "" where nothing was said in it.
+        sessions: Every session.
+        transcript: What was read; None where it was known already, or is an export.
         repaired: What is put right whenever it is sent, by its code.
         form: The kind of file, if there is no transcript.
         lines: How many lines it has, as above.
@@ -438,7 +338,7 @@ class ImportOutcome(NamedTuple):
 
     file: str
     label: str
-    rows: list[ImportedSession]
+    sessions: Sequence[SessionChange]
     transcript: Transcript | None = None
     repaired: Mapping[str, int] = {}
     form: str = ""
@@ -457,24 +357,30 @@ def print_outcomes(console: Console, outcomes: Sequence[ImportOutcome], *, dry_r
     heading = ("SESSION", "WHAT", "TURNS", "STEPS", "MESSAGES", "TOKENS", "FILE")
     rows = [
         (
-            row.label,
-            row.describe_outcome(dry_run=dry_run),
-            *(f"{number:,}" for number in row.tally[:-1]),
-            f"{'~' * outcome.is_estimated}{row.tally.tokens:,}",
+            change.label,
+            _describe_change(change, dry_run=dry_run),
+            *(f"{number:,}" for number in change.totals[:-1]),
+            f"{'~' * outcome.is_estimated}{change.totals.tokens:,}",
             outcome.file,
         )
         for outcome in outcomes
-        for row in outcome.rows
+        for change in outcome.sessions
     ]
     if rows:
         console.table(align_right([heading, *rows], {2, 3, 4, 5}), styles=["bold"])
-    if any(outcome.rows and outcome.is_estimated for outcome in outcomes):
+    if any(outcome.sessions and outcome.is_estimated for outcome in outcomes):
         console.message(f"~ {TOKEN_MARKS['~']}", style="dim")
     for outcome in outcomes:
         for line in _describe_outcome(outcome):
             console.message(visible_line(line))
         for warning in _list_warnings(outcome):
             console.warning(visible_line(warning))
+
+
+def _describe_change(change: SessionChange, *, dry_run: bool) -> str:
+    if change.what == "more":
+        return f"{'would get ' * dry_run}{format_count(len(change.steps), 'more step')}"
+    return f"would be {change.what}" if dry_run and change.what == "new" else change.what
 
 
 def print_outcomes_json(
@@ -499,11 +405,11 @@ def _describe_outcome(outcome: ImportOutcome) -> Iterator[str]:
     if outcome.repaired:
         listed = ", ".join(f"{number:,} {code}" for code, number in outcome.repaired.items())
         yield f"{outcome.file}: repaired each time it is sent: {listed}"
-    for row in outcome.rows:
-        if row.is_open and row.what != "same":
-            record = f"nexus session record {quote(row.label)}"
+    for change in outcome.sessions:
+        if change.is_open and change.what != "same":
+            record = f"nexus session record {quote(change.label)}"
             hint = f"`{record}` says what it waits for, --discard-open-turn gives it up"
-            yield f"{row.label}: its last turn is open: {hint}"
+            yield f"{change.label}: its last turn is open: {hint}"
 
 
 def _list_warnings(outcome: ImportOutcome) -> Iterator[str]:
@@ -512,9 +418,9 @@ def _list_warnings(outcome: ImportOutcome) -> Iterator[str]:
     if outcome.unused_label:
         rename = f"nexus session rename {quote(outcome.label)} {quote(outcome.unused_label)}"
         yield f"{outcome.file}: imported before as {outcome.label!r}, and still called so; `{rename}` renames it"
-    for row in outcome.rows:
-        if row.note:
-            yield f"{row.note}; what is new is in {row.label!r}"
+    for change in outcome.sessions:
+        if change.note:
+            yield f"{change.note}; what is new is in {change.label!r}"
     if outcome.left_out:
         yield f"{outcome.file}: {outcome.left_out:,} of its branches became no sessions: there are too many"
     notes = outcome.transcript.report.notes if outcome.transcript else ()
@@ -538,5 +444,17 @@ def _outcome_to_json(outcome: ImportOutcome) -> dict[str, object]:
         "repaired": dict(outcome.repaired),
         "left_out": outcome.left_out,
         "unused_label": outcome.unused_label or None,
-        "sessions": [row.to_json() for row in outcome.rows],
+        "sessions": [_change_to_json(change) for change in outcome.sessions],
+    }
+
+
+def _change_to_json(change: SessionChange) -> dict[str, object]:
+    return {
+        "label": change.label,
+        "kind": change.kind,
+        "what": change.what,
+        **change.totals._asdict(),
+        "added": len(change.steps),
+        "is_open": change.is_open,
+        "note": change.note,
     }

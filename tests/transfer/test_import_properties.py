@@ -1,4 +1,4 @@
-"""Whatever a transcript holds, it is kept, read as it was, and imported once."""
+"""Properties of imports of any transcript: complete, equivalent, idempotent."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nexus_core.ledger.in_memory import MemoryLedger
-from nexus_core.session.importing.paths import Summed, read_paths
-from nexus_core.session.importing.transcripts import Given, about_import, import_transcript
 from nexus_core.transcripts.base import Transcript
+from nexus_core.transfer.importer import TranscriptImporter, get_import_data
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Message
 from tests.effort import examples
-from tests.session.importing.support import context_of, live_steps_of, mended, read_next, steps_of
 from tests.transcripts.test_properties import LINES, attempted, sessions
+from tests.transfer.support import context_of, live_steps_of, read_next, repair_for_api, steps_of
 
 UNHURRIED = settings(deadline=None, max_examples=examples(60))
 
 
 def bring(ledger: MemoryLedger, transcript: Transcript) -> list[str]:
     """Import something; the names of all its sessions, the main one first."""
-    imported = import_transcript(ledger, Given(transcript, b"", "file"))
-    return [growth.label for growth in imported.growths if growth.path.items]
+    imported = TranscriptImporter(ledger).import_transcript(transcript, file_name="file")
+    return [change.label for change in imported.sessions]
 
 
 def said_on(transcript: Transcript) -> list[list[Message]]:
     """What was said on each path of a transcript, its own items only."""
-    return [[item.message for item in path.items if not isinstance(item, Summed)] for path in read_paths(transcript)]
+    paths = [transcript.entries, *(branch.entries for branch in transcript.branches)]
+    return [[entry.message for entry in path] for path in paths]
 
 
 def stored(messages: list[Message]) -> list[Message]:
@@ -41,7 +41,7 @@ def stored(messages: list[Message]) -> list[Message]:
 @UNHURRIED
 @given(sessions())
 @example(['{"type":"user","uuid":"a","parentUuid":"a","message":{"role":"user","content":"x"}}'] * 2)
-def test_everything_that_is_said_is_there_and_the_ledger_is_sound(lines: list[str]) -> None:
+def test_import_keeps_every_message_in_a_sound_ledger(lines: list[str]) -> None:
     transcript, ledger = attempted(lines), MemoryLedger()
     if transcript is None:
         return
@@ -67,7 +67,7 @@ def test_everything_that_is_said_is_there_and_the_ledger_is_sound(lines: list[st
         '{"type":"compacted","payload":{}}',
     ]
 )
-def test_a_model_reads_what_it_would_have_read(lines: list[str]) -> None:
+def test_imported_session_sends_what_the_program_would_send(lines: list[str]) -> None:
     transcript, ledger = attempted(lines), MemoryLedger()
     if transcript is None or not transcript.entries:
         return
@@ -77,14 +77,14 @@ def test_a_model_reads_what_it_would_have_read(lines: list[str]) -> None:
 
     if any(compaction.kept_from < compaction.at for compaction in transcript.compactions):
         # What is kept begins with a step, and has the input of its turn.
-        assert mended(read, "neutral")[-1:] == mended(expected, "neutral")[-1:]
+        assert repair_for_api(read, "neutral")[-1:] == repair_for_api(expected, "neutral")[-1:]
     else:
-        assert mended(read, "neutral") == mended(expected, "neutral")
+        assert repair_for_api(read, "neutral") == repair_for_api(expected, "neutral")
 
 
 @UNHURRIED
 @given(sessions())
-def test_importing_again_changes_nothing(lines: list[str]) -> None:
+def test_second_import_of_any_transcript_changes_nothing(lines: list[str]) -> None:
     transcript, ledger = attempted(lines), MemoryLedger()
     if transcript is None:
         return
@@ -98,7 +98,7 @@ def test_importing_again_changes_nothing(lines: list[str]) -> None:
 
 @UNHURRIED
 @given(st.sampled_from(sorted(LINES)), st.data())
-def test_a_session_that_grew_says_what_it_says_when_it_is_imported_at_once(name: str, data: st.DataObject) -> None:
+def test_growing_import_equals_import_at_once(name: str, data: st.DataObject) -> None:
     lines = [json.dumps(line) for line in LINES[name]]
     cuts = sorted(data.draw(st.sets(st.integers(1, len(lines) - 1), max_size=4)))
     at_once, step_by_step = MemoryLedger(), MemoryLedger()
@@ -117,4 +117,4 @@ def test_a_session_that_grew_says_what_it_says_when_it_is_imported_at_once(name:
         for record in step_by_step.sessions(status=None)
     ]
     assert [message for step in steps_of(at_once, main) for message in step.messages] in said
-    assert all(about_import(record) for record in step_by_step.sessions(status=None))
+    assert all(get_import_data(record) for record in step_by_step.sessions(status=None))

@@ -1,4 +1,4 @@
-"""The pages about importing and exporting are true."""
+"""The pages about import and export agree with the program."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ import pytest
 
 from nexus_core import Nexus
 from nexus_core.ledger.codec import compute_blob_digest
-from nexus_core.session.exporting.lines import SESSION, STEP
 from tests.conftest import ROOT, Cli
-from tests.session.importing.support import assistant, user, written
 from tests.transcripts.support import SAMPLES
+from tests.transfer.support import assistant, format_lines, user
 
 HOW_TO = (ROOT / "docs/how-to/import-transcripts.md").read_text(encoding="utf-8")
 TRANSCRIPTS = (ROOT / "docs/reference/transcripts.md").read_text(encoding="utf-8")
@@ -28,10 +27,10 @@ def shape(value: Any) -> Any:
     return [shape(value[0])] if isinstance(value, list) and value else type(value).__name__
 
 
-def test_the_program_of_the_page_runs(
+def test_example_of_the_import_page_runs(
     cli: Cli, work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (work / "s.jsonl").write_text(written(user("u", None), assistant("a", "u")), encoding="utf-8")
+    (work / "s.jsonl").write_text(format_lines(user("u", None), assistant("a", "u")), encoding="utf-8")
     cli("session", "import", "s.jsonl", "--name", "claude-2b4ed4c0")
     monkeypatch.chdir(work)
     (program,) = re.findall(r"```python\n(.*?)```", HOW_TO, re.DOTALL)
@@ -41,29 +40,31 @@ def test_the_program_of_the_page_runs(
     assert capsys.readouterr().out == "2 messages of history\n"
 
 
-def test_the_report_has_the_fields_of_the_page(cli: Cli, work: Path) -> None:
+def test_import_report_has_the_documented_fields(cli: Cli, work: Path) -> None:
     (*_, page) = re.findall(r"```json\n(.*?)```", TRANSCRIPTS, re.DOTALL)
-    (work / "s.jsonl").write_text(written(user("u", None), "{broken", assistant("a", "u")), encoding="utf-8")
+    (work / "s.jsonl").write_text(format_lines(user("u", None), "{broken", assistant("a", "u")), encoding="utf-8")
 
     told = json.loads(cli("session", "import", "s.jsonl", "--json").out)
 
     assert shape(told) == shape(json.loads(page))
 
 
-def test_an_export_has_the_lines_of_the_page(cli: Cli) -> None:
+def test_export_has_the_documented_lines(cli: Cli) -> None:
     cli("session", "import", str(SAMPLES / "claude.jsonl"))
     (page,) = re.findall(r"```text\n(.*?)```", EXPORTS, re.DOTALL)
 
     lines = cli("session", "export", "claude-bakery-1").out.splitlines()
 
     assert [re.findall(r'"(\w+)":', line)[0] for line in page.splitlines()] == ["nexus_session", "blob", "step", "end"]
-    for name in (*SESSION, *STEP):
-        assert f'"{name}":' in page
+    for line in (lines[0], lines[-2]):
+        body = json.loads(line)
+        for name in {*body, *(body["sessions"][0] if "sessions" in body else ())}:
+            assert f'"{name}":' in page
     assert list(json.loads(lines[-1])) == ["end", "blobs", "steps"]
     assert json.loads(lines[-1])["end"] == compute_blob_digest("".join(f"{line}\n" for line in lines[:-1]).encode())
 
 
-def test_the_digest_of_a_step_is_made_as_the_page_says(cli: Cli, work: Path, nexus_home: Path) -> None:
+def test_step_digest_is_computed_as_documented(cli: Cli, work: Path, nexus_home: Path) -> None:
     cli("session", "import", str(SAMPLES / "claude.jsonl"))
     chain = ""
     with Nexus(work, home=nexus_home) as nexus:
@@ -80,7 +81,7 @@ def test_the_digest_of_a_step_is_made_as_the_page_says(cli: Cli, work: Path, nex
         assert chain == step.chain
 
 
-def test_every_option_is_on_a_page() -> None:
+def test_every_option_is_documented() -> None:
     for option in ("--from", "--list", "--name", "--dry-run", "--json"):
         assert option in TRANSCRIPTS + HOW_TO
     for option in ("-o FILE", "--format", "--api", "--with-forks", "--include-compacted", "--force"):

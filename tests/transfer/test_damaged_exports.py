@@ -1,4 +1,4 @@
-"""An export that is not whole, or was changed, is refused; nothing of it is taken over."""
+"""Rejection of exports that are incomplete or were changed."""
 
 from __future__ import annotations
 
@@ -12,18 +12,16 @@ from hypothesis import strategies as st
 
 from nexus_core.errors import FileError, LedgerError
 from nexus_core.ledger.in_memory import MemoryLedger
-from nexus_core.session.exporting.lines import export_lines
-from nexus_core.session.exporting.reading import read_export
-from nexus_core.session.exporting.restoring import restore
+from nexus_core.transfer.exporter import export_session, import_export, read_export
 from tests.effort import examples
-from tests.session.importing.support import bring_sample
 from tests.session.support import add_turns
+from tests.transfer.support import import_sample
 
 
 def export(name: str = "claude.jsonl") -> list[str]:
     ledger = MemoryLedger()
-    label = bring_sample(ledger, name).label
-    return list(export_lines(ledger, label, forks=True))
+    label = import_sample(ledger, name).label
+    return list(export_session(ledger, label, with_forks=True))
 
 
 LINES = export()
@@ -47,7 +45,7 @@ def refusal(text: str) -> str:
     return caught.value.what
 
 
-def test_a_word_that_was_changed_is_named() -> None:
+def test_changed_text_is_rejected_with_its_line() -> None:
     text = "".join(LINES).replace("Which loaves", "What loaves")
 
     assert "was changed since it was exported" in refusal(text)
@@ -77,34 +75,34 @@ def test_a_word_that_was_changed_is_named() -> None:
         (len(LINES) - 1, lambda body: body.update(end="0"), "it was changed"),
     ],
 )
-def test_what_was_changed_is_refused(place: int, change: Callable[[dict[str, Any]], Any], what: str) -> None:
+def test_changed_field_is_rejected(place: int, change: Callable[[dict[str, Any]], Any], what: str) -> None:
     assert what in refusal(changed(place, change))
 
 
 @pytest.mark.parametrize("end", range(1, len(LINES)))
-def test_an_export_that_was_cut_off_is_refused(end: int) -> None:
+def test_truncated_export_is_rejected(end: int) -> None:
     assert "its end is missing" in refusal("".join(LINES[:end]))
     assert "cannot be used" in refusal("".join(LINES[:end]) + LINES[end][:-5])
 
 
 @pytest.mark.parametrize("place", range(1, len(LINES) - 1))
-def test_an_export_with_a_line_missing_or_twice_is_refused(place: int) -> None:
+def test_missing_or_repeated_line_is_rejected(place: int) -> None:
     refusal("".join([*LINES[:place], *LINES[place + 1 :]]))
     refusal("".join([*LINES[:place], LINES[place], *LINES[place:]]))
 
 
-def test_something_behind_the_end_is_refused() -> None:
+def test_text_after_the_end_is_rejected() -> None:
     assert "behind its end" in refusal("".join(LINES) + LINES[STEP])
 
 
-def test_line_ends_of_another_system_change_nothing() -> None:
+def test_export_with_crlf_line_ends_is_accepted() -> None:
     assert (
         read_export("".join(LINES).replace("\n", "\r\n"), "x").steps.keys()
         == read_export("".join(LINES), "x").steps.keys()
     )
 
 
-def test_a_step_of_that_name_that_says_something_else_is_left_alone() -> None:
+def test_import_keeps_another_step_with_the_same_id() -> None:
     ledger = MemoryLedger()
     add_turns(ledger, "s", "1")
     (step,) = ledger.steps()
@@ -113,14 +111,14 @@ def test_a_step_of_that_name_that_says_something_else_is_left_alone() -> None:
     before = list(other.steps())
 
     with pytest.raises(LedgerError, match=f"there is another step {step.id}"):
-        restore(other, read_export("".join(export_lines(ledger, "s")), "x"))
+        import_export(other, read_export("".join(export_session(ledger, "s")), "x"))
 
     assert list(other.steps()) == before
 
 
 @settings(deadline=None, max_examples=examples(60))
 @given(st.integers(0, len("".join(LINES)) - 1), st.characters(exclude_categories=["Cs"]))
-def test_any_character_that_was_changed_is_noticed(place: int, sign: str) -> None:
+def test_any_changed_character_is_rejected(place: int, sign: str) -> None:
     text = "".join(LINES)
     spoiled = text[:place] + sign + text[place + 1 :]
     if spoiled == text or (sign in "\r\n \t" and spoiled.strip() == text.strip()):
@@ -131,5 +129,5 @@ def test_any_character_that_was_changed_is_noticed(place: int, sign: str) -> Non
 
 @settings(deadline=None, max_examples=examples(40))
 @given(st.text(max_size=60))
-def test_any_text_is_refused(text: str) -> None:
+def test_any_other_text_is_rejected(text: str) -> None:
     refusal('{"nexus_session":1' + text)

@@ -1,4 +1,4 @@
-"""Where programs keep the sessions of a directory."""
+"""Search for the transcripts of a working directory."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from nexus_core.errors import UnknownNameError
-from nexus_core.session.importing.finding import find_transcripts, transcripts_directory
 from nexus_core.testing import write_files
+from nexus_core.transcripts.locations import find_transcripts, get_transcripts_directory
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def names(program: str, cwd: Path) -> list[str]:
     return [each.path.name for each in find_transcripts(program, cwd)]
 
 
-def test_sessions_of_claude_lie_in_a_folder_named_after_the_directory(home: Path, work: Path) -> None:
+def test_claude_sessions_are_found_in_the_folder_of_the_directory(home: Path, work: Path) -> None:
     folder = f".claude/projects/{dashes(work)}"
     write_files(
         home,
@@ -57,7 +57,7 @@ def test_sessions_of_claude_lie_in_a_folder_named_after_the_directory(home: Path
     assert names("claude", work) == ["one.jsonl", "agent-1.jsonl"]
 
 
-def test_two_directories_that_claude_calls_the_same_are_told_apart(home: Path, work: Path) -> None:
+def test_claude_folder_of_two_directories_is_filtered(home: Path, work: Path) -> None:
     folder = f".claude/projects/{dashes(work)}"
     other = str(work).replace("my_shop.v2", "my-shop-v2")
     write_files(home, {f"{folder}/a.jsonl": line(other), f"{folder}/b.jsonl": '{"type":"summary"}\n' + line(work)})
@@ -65,13 +65,13 @@ def test_two_directories_that_claude_calls_the_same_are_told_apart(home: Path, w
     assert names("claude", work) == ["b.jsonl"]
 
 
-def test_a_session_of_claude_that_does_not_say_where_it_was_counts(home: Path, work: Path) -> None:
+def test_claude_session_without_a_directory_is_found(home: Path, work: Path) -> None:
     write_files(home, {f".claude/projects/{dashes(work)}/a.jsonl": "{broken\n" + '{"type":"summary"}\n'})
 
     assert names("claude", work) == ["a.jsonl"]
 
 
-def test_sessions_of_codex_lie_by_their_date_and_say_where_they_were(home: Path, work: Path) -> None:
+def test_codex_sessions_are_found_by_their_directory(home: Path, work: Path) -> None:
     head = {"timestamp": "t", "type": "session_meta"}
     write_files(
         home,
@@ -86,7 +86,7 @@ def test_sessions_of_codex_lie_by_their_date_and_say_where_they_were(home: Path,
     assert sorted(names("codex", work)) == ["rollout-1.jsonl", "rollout-4.jsonl"]
 
 
-def test_sessions_of_pi_lie_in_a_folder_named_after_the_directory(home: Path, work: Path) -> None:
+def test_pi_sessions_are_found_in_the_folder_of_the_directory(home: Path, work: Path) -> None:
     folder = f"--{str(work).removeprefix('/').replace('/', '-')}--"
     write_files(home, {f".pi/agent/sessions/{folder}/x.jsonl": line(work, type="session")})
 
@@ -101,18 +101,18 @@ def test_sessions_of_pi_lie_in_a_folder_named_after_the_directory(home: Path, wo
         ("pi", "PI_CODING_AGENT_DIR", "sessions"),
     ],
 )
-def test_programs_may_be_told_to_keep_them_elsewhere(
+def test_environment_variable_moves_the_transcripts_directory(
     home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kept: tuple[str, str, str]
 ) -> None:
     program, variable, folder = kept
-    assert transcripts_directory(program).is_relative_to(home)
+    assert get_transcripts_directory(program).is_relative_to(home)
 
     monkeypatch.setenv(variable, str(tmp_path / "elsewhere"))
 
-    assert transcripts_directory(program) == tmp_path / "elsewhere" / folder
+    assert get_transcripts_directory(program) == tmp_path / "elsewhere" / folder
 
 
-def test_the_oldest_comes_first(home: Path, work: Path) -> None:
+def test_oldest_transcript_comes_first(home: Path, work: Path) -> None:
     folder = home / ".claude" / "projects" / dashes(work)
     write_files(folder, {"a.jsonl": line(work), "b.jsonl": line(work)})
     os.utime(folder / "a.jsonl", (2_000_000_000, 2_000_000_000))
@@ -121,7 +121,7 @@ def test_the_oldest_comes_first(home: Path, work: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are none here")
-def test_what_is_no_file_is_passed_over(home: Path, work: Path) -> None:
+def test_pipes_folders_and_broken_links_are_skipped(home: Path, work: Path) -> None:
     folder = home / ".claude" / "projects" / dashes(work)
     write_files(folder, {"a.jsonl": line(work), "b.jsonl/x": ""})
     os.mkfifo(folder / "c.jsonl")
@@ -130,12 +130,12 @@ def test_what_is_no_file_is_passed_over(home: Path, work: Path) -> None:
     assert names("claude", work) == ["a.jsonl"]
 
 
-def test_where_there_is_nothing_nothing_is_found(home: Path, work: Path) -> None:
+def test_missing_directories_have_no_transcripts(home: Path, work: Path) -> None:
     assert not home.exists()
     assert [names(program, work) for program in ("claude", "codex", "pi")] == [[], [], []]
 
 
-def test_a_long_name_of_a_directory_is_found_though_it_is_cut_off(home: Path, tmp_path: Path) -> None:
+def test_truncated_claude_folder_name_is_found(home: Path, tmp_path: Path) -> None:
     work = tmp_path / ("x" * 120) / ("y" * 120)
     work.mkdir(parents=True)
     write_files(home, {f".claude/projects/{dashes(work)[:200]}-k3f/a.jsonl": line(work)})
@@ -143,7 +143,7 @@ def test_a_long_name_of_a_directory_is_found_though_it_is_cut_off(home: Path, tm
     assert names("claude", work) == ["a.jsonl"]
 
 
-def test_another_program_is_not_known(home: Path, work: Path) -> None:
+def test_unknown_program_is_rejected_with_a_suggestion(home: Path, work: Path) -> None:
     assert not home.exists()
     with pytest.raises(UnknownNameError, match="did you mean 'codex'"):
         find_transcripts("codexx", work)

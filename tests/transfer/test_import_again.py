@@ -1,4 +1,4 @@
-"""A transcript is imported as often as one likes: once what is there, and later what is new."""
+"""Repeated imports of one transcript: nothing twice, and later only what is new."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ import pytest
 from nexus_core.errors import ConflictError
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.ledger.ledger import StoreLedger
-from nexus_core.session.importing.transcripts import Given, digest_of, find_imported, import_transcript
+from nexus_core.transfer.importer import TranscriptImporter
 from nexus_core.types.ledger import NewStep, SessionRecord, Step
 from tests.session.conftest import OpenNexus
-from tests.session.importing.support import (
+from tests.session.support import says
+from tests.transcripts.support import SAMPLES, sample
+from tests.transfer.support import (
     assistant,
-    bring,
-    bring_sample,
     calls,
     compacted,
+    describe_steps,
+    format_lines,
+    import_lines,
+    import_sample,
     live_steps_of,
     read_next,
     result,
     sample_names,
     steps_of,
     summary,
-    told,
     user,
-    written,
 )
-from tests.session.support import says
-from tests.transcripts.support import SAMPLES, sample
 
 LABEL = "claude-s-1"
 LINES = [
@@ -55,33 +55,33 @@ def everything(ledger: StoreLedger) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", sample_names())
-def test_the_same_file_changes_nothing(ledger: MemoryLedger, name: str) -> None:
-    bring_sample(ledger, name)
+def test_second_import_changes_nothing(ledger: MemoryLedger, name: str) -> None:
+    import_sample(ledger, name)
     before = everything(ledger)
 
-    again = bring_sample(ledger, name)
+    again = import_sample(ledger, name)
 
     assert everything(ledger) == before
-    assert all(not growth.steps for growth in again.growths)
-    assert find_imported(ledger, digest_of((SAMPLES / name).read_bytes()))[0].label == again.label
+    assert all(change.what == "same" for change in again.sessions)
+    assert TranscriptImporter(ledger).find_imported((SAMPLES / name).read_bytes())[0].label == again.label
 
 
-def test_a_file_that_moved_is_known(ledger: MemoryLedger) -> None:
+def test_moved_file_is_found(ledger: MemoryLedger) -> None:
     content = (SAMPLES / "chat.json").read_bytes()
-    bring(ledger, content, "chat.json")
+    import_lines(ledger, content, "chat.json")
 
-    assert [record.label for record in find_imported(ledger, digest_of(content))] == ["chat"]
-    assert find_imported(ledger, digest_of(content + b" ")) == []
+    assert [change.label for change in TranscriptImporter(ledger).find_imported(content)] == ["chat"]
+    assert TranscriptImporter(ledger).find_imported(content + b" ") == []
 
 
 @pytest.mark.parametrize("first", range(1, len(LINES)))
-def test_of_a_file_that_has_grown_only_what_is_new_is_added(ledger: MemoryLedger, first: int) -> None:
+def test_grown_file_adds_only_new_entries(ledger: MemoryLedger, first: int) -> None:
     whole = MemoryLedger()
-    bring(whole, LINES)
-    bring(ledger, LINES[:first])
+    import_lines(whole, LINES)
+    import_lines(ledger, LINES[:first])
     before = steps_of(ledger, LABEL)
 
-    bring(ledger, LINES)
+    import_lines(ledger, LINES)
 
     assert steps_of(ledger, LABEL)[: len(before)] == before
     assert [message.content for message in read_next(ledger, LABEL)] == [
@@ -91,9 +91,9 @@ def test_of_a_file_that_has_grown_only_what_is_new_is_added(ledger: MemoryLedger
     assert list(ledger.verify()) == []
 
 
-def test_a_file_may_grow_line_by_line(ledger: MemoryLedger) -> None:
+def test_file_growing_line_by_line_stays_one_session(ledger: MemoryLedger) -> None:
     for number in range(1, len(LINES) + 1):
-        bring(ledger, LINES[:number])
+        import_lines(ledger, LINES[:number])
 
     messages = [message for step in live_steps_of(ledger, LABEL) for message in step.messages]
     assert len(messages) == 10
@@ -101,63 +101,65 @@ def test_a_file_may_grow_line_by_line(ledger: MemoryLedger) -> None:
     assert list(ledger.verify()) == []
 
 
-def test_results_that_come_later_know_their_calls(ledger: MemoryLedger) -> None:
-    bring(ledger, LINES[:3])
+def test_later_results_refer_to_their_calls(ledger: MemoryLedger) -> None:
+    import_lines(ledger, LINES[:3])
 
-    bring(ledger, LINES[:5])
+    import_lines(ledger, LINES[:5])
 
     steps = [step for step in steps_of(ledger, LABEL) if step.kind != "sealed"]
     assert [step.kind for step in steps] == ["input", "reply", "result", "result", "reply"]
     assert [step.data.get("answers") for step in steps[2:4]] == [[[steps[1].id, 0]], [[steps[1].id, 1]]]
 
 
-def test_what_is_spent_goes_on_from_what_is_there(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+def test_usage_continues_from_the_stored_sum(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
     cost = {"usage": {"input_tokens": 100, "output_tokens": 1}}
     lines = [user("u", None), assistant("a", "u", **cost), user("v", "a"), assistant("b", "v", **cost)]
-    bring(ledger, lines[:2])
+    import_lines(ledger, lines[:2])
 
-    bring(ledger, lines)
+    import_lines(ledger, lines)
 
     assert open_nexus().session(LABEL).usage.input_tokens == 200
     assert steps_of(ledger, LABEL)[-1].data["turns"] == 2
 
 
-def test_a_session_that_somebody_went_on_with_is_left_alone(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
-    bring(ledger, LINES[:5])
+def test_continued_session_is_kept_and_new_entries_are_forked(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+    import_lines(ledger, LINES[:5])
     session = open_nexus().session(LABEL)
     session.ask("Mine.")
     session.record(says("Yours."))
-    mine = told(ledger, LABEL)
+    mine = describe_steps(ledger, LABEL)
 
-    imported = bring(ledger, LINES[:8])
+    imported = import_lines(ledger, LINES[:8])
 
-    (growth,) = imported.growths
-    assert told(ledger, LABEL) == mine
-    assert growth.label == f"{LABEL}/fork-1"
-    assert growth.note == f"somebody has gone on with {LABEL!r} since it was imported"
-    assert told(ledger, growth.label)[:4] == mine[:4]
-    assert told(ledger, growth.label)[-2:] == ["input: v", "reply: c."]
+    (change,) = imported.sessions
+    assert describe_steps(ledger, LABEL) == mine
+    assert change.label == f"{LABEL}/fork-1"
+    assert change.note == f"somebody has gone on with {LABEL!r} since it was imported"
+    assert describe_steps(ledger, change.label)[:4] == mine[:4]
+    assert describe_steps(ledger, change.label)[-2:] == ["input: v", "reply: c."]
 
 
-def test_a_transcript_that_went_back_goes_on_in_its_session_and_leaves_a_fork(ledger: MemoryLedger) -> None:
-    bring(ledger, [*LINES[:5], user("v", "b"), assistant("c", "v")])
+def test_rewound_transcript_continues_its_session_and_forks_the_rest(ledger: MemoryLedger) -> None:
+    import_lines(ledger, [*LINES[:5], user("v", "b"), assistant("c", "v")])
 
-    imported = bring(ledger, [*LINES[:5], user("v", "b"), assistant("c", "v"), user("y", "b"), assistant("z", "y")])
+    imported = import_lines(
+        ledger, [*LINES[:5], user("v", "b"), assistant("c", "v"), user("y", "b"), assistant("z", "y")]
+    )
 
-    assert [growth.label for growth in imported.growths] == [LABEL, f"{LABEL}/fork-1"]
+    assert [change.label for change in imported.sessions] == [LABEL, f"{LABEL}/fork-1"]
     assert [message.content for message in read_next(ledger, LABEL)][-3:] == ["b", "y", "z"]
     assert [message.content for message in read_next(ledger, f"{LABEL}/fork-1")][-3:] == ["b", "v", "c"]
 
 
-def test_a_fork_that_goes_on_grows_itself(ledger: MemoryLedger) -> None:
+def test_growing_branch_extends_its_fork(ledger: MemoryLedger) -> None:
     lines = [*LINES[:5], user("v", "b"), assistant("c", "v"), user("y", "b"), assistant("z", "y")]
-    bring(ledger, lines)
-    assert told(ledger, f"{LABEL}/fork-1")[-1] == "reply: c."
+    import_lines(ledger, lines)
+    assert describe_steps(ledger, f"{LABEL}/fork-1")[-1] == "reply: c."
 
-    bring(ledger, [*lines, user("g", "c"), assistant("h", "g")])
+    import_lines(ledger, [*lines, user("g", "c"), assistant("h", "g")])
 
-    assert told(ledger, f"{LABEL}/fork-1")[-2:] == ["input: g", "reply: h."]
-    assert told(ledger, LABEL)[-1] == "reply: z."
+    assert describe_steps(ledger, f"{LABEL}/fork-1")[-2:] == ["input: g", "reply: h."]
+    assert describe_steps(ledger, LABEL)[-1] == "reply: z."
     assert len(ledger.sessions()) == 2
 
 
@@ -198,138 +200,138 @@ EAGER = [
 @pytest.mark.parametrize(
     ("lines", "first"), [(lines, first) for lines in (ANSWER, EAGER) for first in range(1, len(lines))]
 )
-def test_a_file_that_grows_while_an_answer_is_written_continues_its_session(
+def test_reply_imported_in_parts_continues_its_session(
     ledger: MemoryLedger, lines: list[dict[str, Any]], first: int
 ) -> None:
     whole = MemoryLedger()
-    bring(whole, lines)
-    bring(ledger, lines[:first])
+    import_lines(whole, lines)
+    import_lines(ledger, lines[:first])
     before = steps_of(ledger, LABEL)
 
-    imported = bring(ledger, lines)
+    imported = import_lines(ledger, lines)
 
     assert [each.label for each in ledger.sessions()] == [LABEL]
     assert steps_of(ledger, LABEL)[: len(before)] == before
     assert read_next(ledger, LABEL) == read_next(whole, LABEL)
-    assert imported.growths[0].note == ""
+    assert imported.sessions[0].note == ""
     assert steps_of(ledger, LABEL)[-1].data["turns"] == 1
     assert list(ledger.verify()) == []
 
 
-def test_an_answer_may_grow_block_by_block(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+def test_reply_growing_block_by_block_is_replaced(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
     for number in range(1, len(ANSWER) + 1):
-        bring(ledger, ANSWER[:number])
+        import_lines(ledger, ANSWER[:number])
     after = everything(ledger)
 
-    again = bring(ledger, ANSWER)
+    again = import_lines(ledger, ANSWER)
 
     assert everything(ledger) == after
-    assert not again.growths[0].steps
+    assert not again.sessions[0].steps
     session = open_nexus().session(LABEL)
     assert [message.role for message in read_next(ledger, LABEL)] == ["user", "assistant", "tool", "tool", "assistant"]
     assert session.pending_calls == ()
 
 
-def test_an_answer_may_grow_behind_the_results_of_its_calls(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+def test_reply_growing_after_its_results_is_replaced(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
     whole = MemoryLedger()
-    bring(whole, EAGER)
+    import_lines(whole, EAGER)
     for number in range(1, len(EAGER) + 1):
-        bring(ledger, EAGER[:number])
+        import_lines(ledger, EAGER[:number])
     after = everything(ledger)
 
-    again = bring(ledger, EAGER)
+    again = import_lines(ledger, EAGER)
 
     assert everything(ledger) == after
-    assert not again.growths[0].steps
+    assert not again.sessions[0].steps
     assert [each.label for each in ledger.sessions()] == [LABEL]
     assert read_next(ledger, LABEL) == read_next(whole, LABEL)
     assert open_nexus().session(LABEL).pending_calls == ()
     assert list(ledger.verify()) == []
 
 
-def test_a_file_that_grows_says_its_model_with_the_first_answer(ledger: MemoryLedger) -> None:
-    bring(ledger, ANSWER[:1])
+def test_model_is_stored_with_the_first_reply(ledger: MemoryLedger) -> None:
+    import_lines(ledger, ANSWER[:1])
 
-    bring(ledger, ANSWER)
+    import_lines(ledger, ANSWER)
 
     (record,) = ledger.sessions()
     assert record.data["model"] == "claude-opus-4-5"
 
 
-def test_an_answer_that_grew_is_paid_once(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+def test_grown_reply_is_counted_once_in_usage(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
     lines = [user("u", None), block("a", "u", "One moment."), block("a2", "a", "Here.")]
     for line in lines[1:]:
         line["message"]["usage"] = {"input_tokens": 100, "output_tokens": 5}
-    bring(ledger, lines[:2])
+    import_lines(ledger, lines[:2])
 
-    bring(ledger, lines)
+    import_lines(ledger, lines)
 
     assert open_nexus().session(LABEL).usage.input_tokens == 100
 
 
-def test_an_answer_may_grow_in_the_middle_of_a_text(ledger: MemoryLedger) -> None:
+def test_reply_growing_within_a_text_is_replaced(ledger: MemoryLedger) -> None:
     asked = {"role": "user", "content": "Why?"}
-    bring(ledger, json.dumps([asked, {"role": "assistant", "content": "Bec"}]), "talk.json")
+    import_lines(ledger, json.dumps([asked, {"role": "assistant", "content": "Bec"}]), "talk.json")
 
-    bring(ledger, json.dumps([asked, {"role": "assistant", "content": "Because."}]), "talk.json")
+    import_lines(ledger, json.dumps([asked, {"role": "assistant", "content": "Because."}]), "talk.json")
 
     assert [message.content for message in read_next(ledger, "talk")] == ["Why?", "Because."]
     assert [each.label for each in ledger.sessions()] == ["talk"]
 
 
-def test_another_answer_is_a_fork(ledger: MemoryLedger) -> None:
+def test_different_reply_becomes_a_fork(ledger: MemoryLedger) -> None:
     asked = {"role": "user", "content": "Why?"}
-    bring(ledger, json.dumps([asked, {"role": "assistant", "content": "Because."}]), "talk.json")
+    import_lines(ledger, json.dumps([asked, {"role": "assistant", "content": "Because."}]), "talk.json")
 
-    bring(ledger, json.dumps([asked, {"role": "assistant", "content": "No idea."}]), "talk.json")
+    import_lines(ledger, json.dumps([asked, {"role": "assistant", "content": "No idea."}]), "talk.json")
 
     assert len(ledger.sessions()) == 2
 
 
-def test_an_answer_that_somebody_went_on_from_is_left_alone(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
-    bring(ledger, ANSWER[:2])
+def test_partial_reply_of_a_continued_session_is_kept(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+    import_lines(ledger, ANSWER[:2])
     session = open_nexus().session(LABEL)
     session.ask("Mine.")
     session.record(says("Yours."))
-    mine = told(ledger, LABEL)
+    mine = describe_steps(ledger, LABEL)
 
-    imported = bring(ledger, ANSWER[:3])
+    imported = import_lines(ledger, ANSWER[:3])
 
-    assert told(ledger, LABEL) == mine
-    assert told(ledger, imported.growths[0].label) == ["input: u", "reply: One moment.look(t)", "sealed"]
+    assert describe_steps(ledger, LABEL) == mine
+    assert describe_steps(ledger, imported.sessions[0].label) == ["input: u", "reply: One moment.look(t)", "sealed"]
 
 
-def test_a_renamed_session_is_found(ledger: MemoryLedger) -> None:
-    bring(ledger, LINES[:5])
+def test_renamed_session_is_found(ledger: MemoryLedger) -> None:
+    import_lines(ledger, LINES[:5])
     ledger.rename(LABEL, "mine")
 
-    assert bring(ledger, LINES[:8]).label == "mine"
+    assert import_lines(ledger, LINES[:8]).label == "mine"
 
     assert [each.label for each in ledger.sessions()] == ["mine"]
-    assert told(ledger, "mine")[-1] == "reply: c."
+    assert describe_steps(ledger, "mine")[-1] == "reply: c."
 
 
-def test_a_fork_that_somebody_made_is_not_added_to(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
-    bring(ledger, LINES[:5])
+def test_fork_by_the_user_is_not_extended(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+    import_lines(ledger, LINES[:5])
     open_nexus().session(LABEL).fork("mine")
-    before = told(ledger, "mine")
+    before = describe_steps(ledger, "mine")
 
-    bring(ledger, LINES[:8])
+    import_lines(ledger, LINES[:8])
 
-    assert told(ledger, "mine") == before
-    assert told(ledger, LABEL)[-1] == "reply: c."
+    assert describe_steps(ledger, "mine") == before
+    assert describe_steps(ledger, LABEL)[-1] == "reply: c."
 
 
-def test_lists_without_an_id_are_known_by_their_name(ledger: MemoryLedger) -> None:
+def test_transcript_without_id_is_found_by_name(ledger: MemoryLedger) -> None:
     first, second = '[{"role":"user","content":"a"}]', '[{"role":"user","content":"b"}]'
     grown = '[{"role":"user","content":"a"},{"role":"assistant","content":"re a"}]'
 
-    bring(ledger, first, "one.json")
-    bring(ledger, second, "two.json")
-    bring(ledger, grown, "elsewhere/one.json")
+    import_lines(ledger, first, "one.json")
+    import_lines(ledger, second, "two.json")
+    import_lines(ledger, grown, "elsewhere/one.json")
 
-    assert told(ledger, "one") == ["input: a", "reply: re a."]
-    assert told(ledger, "two") == ["input: b"]
+    assert describe_steps(ledger, "one") == ["input: a", "reply: re a."]
+    assert describe_steps(ledger, "two") == ["input: b"]
 
 
 # ---- cut off ------------------------------------------------------------------------------------------------------
@@ -361,26 +363,26 @@ class Mortal:
 
 
 @pytest.mark.parametrize("name", ["claude.jsonl", "codex.jsonl", "pi.jsonl"])
-def test_an_import_that_was_cut_off_is_finished_by_the_next(name: str) -> None:
+def test_interrupted_import_is_completed_by_the_next(name: str) -> None:
     content = (SAMPLES / name).read_bytes()
     whole = MemoryLedger()
-    import_transcript(whole, Given(sample(name), content, name))
-    expected = {record.label: told(whole, record.label) for record in whole.sessions()}
+    TranscriptImporter(whole).import_transcript(sample(name), content, file_name=name)
+    expected = {record.label: describe_steps(whole, record.label) for record in whole.sessions()}
 
     for writes in range(20):
         ledger = MemoryLedger()
-        given = Given(sample(name), content, name)
+        importer = TranscriptImporter(ledger)
         try:
-            import_transcript(Mortal(ledger, writes), given)
+            TranscriptImporter(Mortal(ledger, writes)).import_transcript(sample(name), content, file_name=name)
         except Killed:
             # Sessions are there whole or not at all.
             for record in ledger.sessions():
-                assert told(ledger, record.label) == expected[record.label]
-            assert find_imported(ledger, digest_of(content)) == []
-        import_transcript(ledger, given)
+                assert describe_steps(ledger, record.label) == expected[record.label]
+            assert importer.find_imported(content) == []
+        importer.import_transcript(sample(name), content, file_name=name)
 
-        assert {record.label: told(ledger, record.label) for record in ledger.sessions()} == expected
-        assert len(find_imported(ledger, digest_of(content))) == len(expected)
+        assert {record.label: describe_steps(ledger, record.label) for record in ledger.sessions()} == expected
+        assert len(importer.find_imported(content)) == len(expected)
         assert list(ledger.verify()) == []
 
 
@@ -402,22 +404,22 @@ class Overtaken(MemoryLedger):
         return super().append_many(label, steps, after=after)
 
 
-def test_of_two_who_import_at_once_each_thing_is_there_once() -> None:
+def test_concurrent_imports_add_each_step_once() -> None:
     ledger = Overtaken()
-    ledger.other = lambda: bring(ledger, LINES[:8])
+    ledger.other = lambda: import_lines(ledger, LINES[:8])
 
-    bring(ledger, LINES[:5])
-    assert told(ledger, LABEL)[-1] == "reply: c."
-    ledger.other = lambda: bring(ledger, LINES)
-    bring(ledger, [*LINES, user("e", "d")])
+    import_lines(ledger, LINES[:5])
+    assert describe_steps(ledger, LABEL)[-1] == "reply: c."
+    ledger.other = lambda: import_lines(ledger, LINES)
+    import_lines(ledger, [*LINES, user("e", "d")])
 
     assert [each.label for each in ledger.sessions()] == [LABEL]
-    assert told(ledger, LABEL)[-1] == "input: e"
+    assert describe_steps(ledger, LABEL)[-1] == "input: e"
     assert list(ledger.verify()) == []
 
 
-def test_who_is_always_overtaken_is_told_so(ledger: MemoryLedger, monkeypatch: pytest.MonkeyPatch) -> None:
-    bring(ledger, LINES[:5])
+def test_import_gives_up_after_repeated_conflicts(ledger: MemoryLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+    import_lines(ledger, LINES[:5])
 
     def overtaken(*_: object, **__: object) -> list[Step]:
         raise ConflictError("it has moved on")
@@ -425,26 +427,23 @@ def test_who_is_always_overtaken_is_told_so(ledger: MemoryLedger, monkeypatch: p
     monkeypatch.setattr(ledger, "append_many", overtaken)
 
     with pytest.raises(ConflictError):
-        bring(ledger, LINES)
+        import_lines(ledger, LINES)
 
 
-def test_nothing_is_written_in_a_dry_run(ledger: MemoryLedger) -> None:
-    given = Given(sample("claude.jsonl"), b"x", "claude.jsonl")
-
-    planned = import_transcript(ledger, given, dry_run=True)
+def test_dry_run_writes_nothing(ledger: MemoryLedger) -> None:
+    planned = import_sample(ledger, "claude.jsonl", dry_run=True)
 
     assert everything(ledger) == [[], []]
-    assert [growth.label for growth in planned.growths] == [
-        growth.label for growth in import_transcript(ledger, given).growths
-    ]
+    added = import_sample(ledger, "claude.jsonl")
+    assert [change.label for change in planned.sessions] == [change.label for change in added.sessions]
 
 
-def test_a_long_session_with_many_forks_is_compared_without_reading_it_for_each(ledger: MemoryLedger) -> None:
+def test_many_forks_are_compared_without_rereading_shared_steps(ledger: MemoryLedger) -> None:
     lines: list[dict[str, Any]] = []
     for number in range(300):
         lines += [user(f"u{number}", f"a{number - 1}" if number else None), assistant(f"a{number}", f"u{number}")]
     lines += [line for each in range(40) for line in (user(f"x{each}", "a290"), assistant(f"y{each}", f"x{each}"))]
-    bring(ledger, written(*lines))
+    import_lines(ledger, format_lines(*lines))
     read: list[int] = []
     thread = ledger.thread
 
@@ -453,50 +452,48 @@ def test_a_long_session_with_many_forks_is_compared_without_reading_it_for_each(
         return found
 
     ledger.thread = counted  # type: ignore[method-assign]
-    bring(ledger, written(*lines, user("z", "y39")))
+    import_lines(ledger, format_lines(*lines, user("z", "y39")))
 
     assert len(ledger.sessions()) == 41
     assert sum(read) < 600 + 41 * 200
 
 
-def test_a_step_of_somebody_else_is_never_taken_for_an_imported_one(ledger: MemoryLedger) -> None:
-    bring(ledger, LINES[:5])
+def test_step_of_the_user_is_not_taken_for_an_imported_one(ledger: MemoryLedger) -> None:
+    import_lines(ledger, LINES[:5])
     record = ledger.session(LABEL)
     assert record is not None
     mine = NewStep(kind="turn", closes=True, messages=steps_of(ledger, LABEL)[0].messages)
     ledger.append(LABEL, mine, after=record.tip)
 
-    imported = bring(ledger, [*LINES[:5], user("u2", "b", "u")])
+    imported = import_lines(ledger, [*LINES[:5], user("u2", "b", "u")])
 
-    assert imported.growths[0].is_new
-    assert told(ledger, imported.growths[0].label)[-1] == "input: u"
+    assert imported.sessions[0].is_new
+    assert describe_steps(ledger, imported.sessions[0].label)[-1] == "input: u"
 
 
-def test_more_branches_than_anybody_makes_are_not_all_sessions(
-    ledger: MemoryLedger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("nexus_core.session.importing.weights.MOST_BRANCHES", 3)
+def test_excess_branches_are_left_out(ledger: MemoryLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nexus_core.transfer.transcript_steps.MAX_BRANCHES", 3)
     lines = [user("u", None), assistant("a", "u")]
     lines += [line for each in range(9) for line in (user(f"x{each}", "a"), user(f"y{each}", f"x{each}"))]
 
-    imported = bring(ledger, lines)
-    again = bring(ledger, lines)
+    imported = import_lines(ledger, lines)
+    again = import_lines(ledger, lines)
 
     assert imported.left_out == again.left_out == 5
     assert len(ledger.sessions()) == 4
     assert list(ledger.verify()) == []
 
 
-def test_branches_inside_of_a_long_turn_do_not_make_a_ledger_of_a_file_a_thousand_times_as_large(
+def test_branches_inside_a_long_turn_repeat_a_bounded_number_of_tokens(
     ledger: MemoryLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nexus_core.session.importing.weights.LEAST_ROOM", 1)
+    monkeypatch.setattr("nexus_core.transfer.transcript_steps.MIN_REPEATED_TOKENS", 1)
     lines = [user("u", None, "many words " * 100), calls("a", "u", "t")]
     lines += [result(f"r{each}", "a", f"nobody {each}") for each in range(50)]
 
-    imported = bring(ledger, lines)
+    imported = import_lines(ledger, lines)
     before = [ledger.sessions(), list(ledger.steps())]
-    bring(ledger, lines)
+    import_lines(ledger, lines)
 
     tokens = sum(step.tokens for step in ledger.steps())
     assert imported.left_out > 40

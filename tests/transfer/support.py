@@ -1,4 +1,4 @@
-"""Sessions of Claude Code as they grow, and what is made of them."""
+"""Transcripts of Claude Code, line by line, and the sessions they become."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from nexus_core.dialects.rules import RULES_BY_API
 from nexus_core.history.repair.rules import apply_repair_rules
 from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.ledger.threads import skip_reverted
-from nexus_core.session.importing.transcripts import Given, Imported, import_transcript
 from nexus_core.thread.cache import ThreadCache
 from nexus_core.thread.projection import find_kept_steps, project_steps, project_summary
 from nexus_core.thread.sizes import NullSizer
 from nexus_core.thread.summary_message import DEFAULT_MARKER as SUMMARY
 from nexus_core.transcripts.base import Transcript
 from nexus_core.transcripts.read import read_transcript
+from nexus_core.transfer.importer import ImportReport, TranscriptImporter
 from nexus_core.types.ledger import Step
 from nexus_core.types.messages import Message
 from tests.transcripts.support import SAMPLES
@@ -26,51 +26,52 @@ from tests.transcripts.support import SAMPLES
 Line = dict[str, Any]
 
 
-def bring(
+def import_lines(
     ledger: StoreLedger, source: str | bytes | Sequence[Line | str], name: str = "file.jsonl", **given: Any
-) -> Imported:
+) -> ImportReport:
     """Import a text, or lines."""
-    text = source if isinstance(source, str | bytes) else written(*source)
+    text = source if isinstance(source, str | bytes) else format_lines(*source)
     data = text.encode() if isinstance(text, str) else text
-    return import_transcript(ledger, Given(read_transcript(data.decode(), name), data, name, **given))
+    transcript = read_transcript(data.decode(), name)
+    return TranscriptImporter(ledger).import_transcript(transcript, data, file_name=name, **given)
 
 
-def bring_sample(ledger: StoreLedger, name: str, **given: Any) -> Imported:
+def import_sample(ledger: StoreLedger, name: str, **given: Any) -> ImportReport:
     """Import one of the samples."""
-    return bring(ledger, (SAMPLES / name).read_bytes(), name, **given)
+    return import_lines(ledger, (SAMPLES / name).read_bytes(), name, **given)
 
 
-def written(*lines: Line | str) -> str:
+def format_lines(*lines: Line | str) -> str:
     return "".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines)
 
 
 def user(name: str, parent: str | None, text: str = "", **more: Any) -> Line:
-    """Something said to Claude Code."""
+    """A user message of Claude Code."""
     message = {"role": "user", "content": text or name}
     return {"type": "user", "uuid": name, "parentUuid": parent, "sessionId": "s-1", "message": message, **more}
 
 
 def assistant(name: str, parent: str, *blocks: Line | str, **more: Any) -> Line:
-    """An answer: texts, and blocks."""
+    """A reply: texts and blocks."""
     content = [{"type": "text", "text": each} if isinstance(each, str) else each for each in blocks or (name,)]
     body = {"id": f"msg-{name}", "role": "assistant", "model": "claude-opus-4-5", "content": content, **more}
     return {"type": "assistant", "uuid": name, "parentUuid": parent, "sessionId": "s-1", "message": body}
 
 
 def calls(name: str, parent: str, *ids: str) -> Line:
-    """An answer that asks for a tool, once for each id."""
+    """A reply with one tool call for each id."""
     return assistant(name, parent, *({"type": "tool_use", "id": each, "name": "look", "input": {}} for each in ids))
 
 
 def result(name: str, parent: str, *ids: str, text: str = "found") -> Line:
-    """What the tool brought."""
+    """A message with one tool result for each id."""
     content = [{"type": "tool_result", "tool_use_id": each, "content": text} for each in ids]
     message = {"role": "user", "content": content}
     return {"type": "user", "uuid": name, "parentUuid": parent, "sessionId": "s-1", "message": message}
 
 
 def compacted(name: str, parent: str, *kept: str) -> Line:
-    """Where a session was compacted, and what was preserved of it."""
+    """A compaction, with the entries that it keeps."""
     metadata: Line = {"trigger": "auto", "preTokens": 1000}
     if kept:
         metadata["preservedMessages"] = {"uuids": [*kept]}
@@ -101,12 +102,12 @@ def steps_of(ledger: StoreLedger, label: str) -> list[Step]:
 
 
 def live_steps_of(ledger: StoreLedger, label: str) -> list[Step]:
-    """The steps of a session without those that an import took back."""
+    """The steps of a session without reverted ones."""
     return [*skip_reverted(reversed(steps_of(ledger, label)))][::-1]
 
 
-def told(ledger: StoreLedger, label: str) -> list[str]:
-    """The steps of a session in short: `input: Why?`; a dot ends a turn."""
+def describe_steps(ledger: StoreLedger, label: str) -> list[str]:
+    """The steps of a session in short: `input: Why?`. A period ends a turn."""
     return [
         f"{step.kind}: {' + '.join(map(_said, step.messages))}".rstrip(": ") + "." * step.closes
         for step in steps_of(ledger, label)
@@ -114,7 +115,7 @@ def told(ledger: StoreLedger, label: str) -> list[str]:
 
 
 def read_next(ledger: StoreLedger, label: str) -> list[Message]:
-    """What a model would read of a session: the latest summary and what it keeps, or all."""
+    """The messages that a session sends next: the latest summary and kept messages, or all."""
     tail, tip = ThreadCache(ledger), steps_of(ledger, label)[-1]
     if tip.compaction is None:
         return [sent.message for sent in project_steps(steps_of(ledger, label), NullSizer())]
@@ -127,7 +128,7 @@ def read_next(ledger: StoreLedger, label: str) -> list[Message]:
 
 
 def context_of(transcript: Transcript) -> list[Message]:
-    """What the program itself would have sent next, a lone summary under Nexus's own heading."""
+    """The messages that the program would send next, a lone summary under Nexus's own heading."""
     last = transcript.compactions[-1] if transcript.compactions else None
     if last and last.at == len(transcript.entries) and not last.context:  # it is still being written
         return context_of(replace(transcript, compactions=transcript.compactions[:-1]))
@@ -140,8 +141,8 @@ def context_of(transcript: Transcript) -> list[Message]:
     return messages
 
 
-def mended(messages: Sequence[Message], api: str) -> list[Message]:
-    """Messages as they are sent, without the note that one is a summary."""
+def repair_for_api(messages: Sequence[Message], api: str) -> list[Message]:
+    """Messages as an API gets them, without the mark of a summary."""
     plain = [replace(each, extra={}) if "_summary" in each.extra else each for each in messages]
     return [message for _, message in apply_repair_rules(plain, RULES_BY_API[api]).messages]
 

@@ -1,4 +1,4 @@
-"""An exported session comes back whole: the same steps under the same names, wherever it is imported."""
+"""Export of sessions, and import of the export elsewhere with the same ids."""
 
 from __future__ import annotations
 
@@ -14,37 +14,40 @@ from nexus_core.dialects.registry import BUILT_IN_DIALECTS
 from nexus_core.errors import LedgerError, SessionExistsError
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.ledger.ledger import StoreLedger
-from nexus_core.session.exporting.lines import export_lines
-from nexus_core.session.exporting.messages import everything_said, write_messages
-from nexus_core.session.exporting.reading import is_export, read_export
-from nexus_core.session.exporting.restoring import restore
-from nexus_core.session.importing.sources import read_source
-from nexus_core.session.importing.transcripts import about_import, digest_of, find_imported
+from nexus_core.transfer.exporter import (
+    export_session,
+    format_messages,
+    import_export,
+    is_export,
+    read_all_messages,
+    read_export,
+)
+from nexus_core.transfer.importer import TranscriptImporter, read_original
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Image, Message, Text, ToolCall, ToolResult
 from nexus_plugins.ledger.sqlite import open_sqlite
 from tests.effort import examples
 from tests.session.conftest import OpenNexus
-from tests.session.importing.support import bring_sample, read_next, sample_names, steps_of
 from tests.session.support import add_turns, calls, says
 from tests.transcripts.support import SAMPLES
+from tests.transfer.support import import_sample, read_next, sample_names, steps_of
 
 PICTURE = base64.b64encode(bytes(range(256)) * 8).decode()
 
 
 def exported(ledger: StoreLedger, label: str, *, forks: bool = False) -> str:
-    return "".join(export_lines(ledger, label, forks=forks))
+    return "".join(export_session(ledger, label, with_forks=forks))
 
 
 def brought(text: str, ledger: StoreLedger | None = None, **options: Any) -> StoreLedger:
     target = MemoryLedger() if ledger is None else ledger
-    restore(target, read_export(text, "export.jsonl"), **options)
+    import_export(target, read_export(text, "export.jsonl"), **options)
     return target
 
 
 @pytest.mark.parametrize("name", sample_names())
-def test_a_session_comes_back_with_every_step_and_digest(ledger: MemoryLedger, name: str) -> None:
-    label = bring_sample(ledger, name).label
+def test_round_trip_keeps_steps_and_digests(ledger: MemoryLedger, name: str) -> None:
+    label = import_sample(ledger, name).label
     text = exported(ledger, label, forks=True)
 
     target = brought(text)
@@ -67,14 +70,14 @@ def test_a_session_comes_back_with_every_step_and_digest(ledger: MemoryLedger, n
     assert exported(target, label, forks=True) == text
 
 
-def test_the_same_session_gives_the_same_bytes(ledger: MemoryLedger) -> None:
-    bring_sample(ledger, "claude.jsonl")
+def test_export_is_deterministic(ledger: MemoryLedger) -> None:
+    import_sample(ledger, "claude.jsonl")
 
     assert exported(ledger, "claude-bakery-1") == exported(ledger, "claude-bakery-1")
 
 
-def test_each_line_is_an_object_and_the_first_says_what_it_is(ledger: MemoryLedger) -> None:
-    bring_sample(ledger, "claude.jsonl")
+def test_export_has_one_object_per_line_and_a_header(ledger: MemoryLedger) -> None:
+    import_sample(ledger, "claude.jsonl")
 
     first, *others, last = map(json.loads, exported(ledger, "claude-bakery-1").splitlines())
 
@@ -84,9 +87,7 @@ def test_each_line_is_an_object_and_the_first_says_what_it_is(ledger: MemoryLedg
     assert is_export(exported(ledger, "claude-bakery-1"))
 
 
-def test_a_session_of_ones_own_comes_back_with_its_prompt_and_tools(
-    ledger: MemoryLedger, open_nexus: OpenNexus
-) -> None:
+def test_round_trip_keeps_prompt_and_tools(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
     from tests.session.support import TOOLS
 
     session = open_nexus().session("s", model="claude-sonnet-4", tools=TOOLS)
@@ -105,7 +106,7 @@ def test_a_session_of_ones_own_comes_back_with_its_prompt_and_tools(
     assert other.record(says("Because.", name="msg_2")).done
 
 
-def test_pictures_and_naughty_texts_come_back(ledger: MemoryLedger) -> None:
+def test_round_trip_keeps_images_and_control_characters(ledger: MemoryLedger) -> None:
     spoken = Message("user", (Image(mime="image/png", data=PICTURE), Text("a\0b\u202e\x1b[31m\u2028\ud800 é 漢 🎉")))
     ledger.create("s", steps=[NewStep(kind="turn", closes=True, messages=(spoken,), data={"x": "\x9b\r\n"})])
 
@@ -117,7 +118,7 @@ def test_pictures_and_naughty_texts_come_back(ledger: MemoryLedger) -> None:
     assert exported(target, "s") == text
 
 
-def test_a_branch_is_written_once(ledger: MemoryLedger) -> None:
+def test_export_with_forks_writes_shared_steps_once(ledger: MemoryLedger) -> None:
     turns = add_turns(ledger, "s", "1", "2", "3")
     ledger.create("fork", head=turns[1].id, origin="s", steps=[NewStep(kind="turn", closes=True)])
 
@@ -128,7 +129,7 @@ def test_a_branch_is_written_once(ledger: MemoryLedger) -> None:
     assert len(exported(ledger, "fork").splitlines()) == 1 + 3 + 1
 
 
-def test_forks_of_forks_go_with_it_under_whatever_name(ledger: MemoryLedger) -> None:
+def test_export_includes_renamed_forks_of_forks(ledger: MemoryLedger) -> None:
     (turn,) = add_turns(ledger, "s", "1")
     ledger.create("a", head=turn.id, origin="s")
     ledger.create("b", head=turn.id, origin="a")
@@ -142,7 +143,7 @@ def test_forks_of_forks_go_with_it_under_whatever_name(ledger: MemoryLedger) -> 
 # ---- importing ----------------------------------------------------------------------------------------------------
 
 
-def test_importing_it_again_changes_nothing(ledger: MemoryLedger) -> None:
+def test_second_import_changes_nothing(ledger: MemoryLedger) -> None:
     add_turns(ledger, "s", "1", "2")
     target = brought(exported(ledger, "s"))
     before = [target.sessions(), list(target.steps())]
@@ -152,7 +153,7 @@ def test_importing_it_again_changes_nothing(ledger: MemoryLedger) -> None:
     assert [target.sessions(), list(target.steps())] == before
 
 
-def test_importing_it_where_it_came_from_changes_nothing(ledger: MemoryLedger) -> None:
+def test_import_into_the_same_ledger_changes_nothing(ledger: MemoryLedger) -> None:
     add_turns(ledger, "s", "1", "2")
     before = [ledger.sessions(), list(ledger.steps())]
 
@@ -161,7 +162,7 @@ def test_importing_it_where_it_came_from_changes_nothing(ledger: MemoryLedger) -
     assert [ledger.sessions(), list(ledger.steps())] == before
 
 
-def test_a_session_that_went_on_brings_what_is_new(ledger: MemoryLedger) -> None:
+def test_import_adds_only_new_steps(ledger: MemoryLedger) -> None:
     add_turns(ledger, "s", "1", "2")
     target = brought(exported(ledger, "s"))
     add_turns(ledger, "s", "3")
@@ -172,7 +173,7 @@ def test_a_session_that_went_on_brings_what_is_new(ledger: MemoryLedger) -> None
     assert list(target.verify()) == []
 
 
-def test_an_older_export_takes_nothing_back(ledger: MemoryLedger) -> None:
+def test_import_of_an_older_export_removes_nothing(ledger: MemoryLedger) -> None:
     add_turns(ledger, "s", "1", "2")
     older = exported(ledger, "s")
     add_turns(ledger, "s", "3")
@@ -183,7 +184,7 @@ def test_an_older_export_takes_nothing_back(ledger: MemoryLedger) -> None:
     assert steps_of(ledger, "s") == before
 
 
-def test_two_that_went_on_differently_are_not_mixed(ledger: MemoryLedger) -> None:
+def test_import_of_a_diverged_session_is_rejected(ledger: MemoryLedger) -> None:
     add_turns(ledger, "s", "1")
     target = brought(exported(ledger, "s"))
     add_turns(ledger, "s", "2")
@@ -200,28 +201,28 @@ def test_two_that_went_on_differently_are_not_mixed(ledger: MemoryLedger) -> Non
     assert list(target.verify()) == []
 
 
-def test_it_may_be_called_something_else_with_what_is_named_after_it(ledger: MemoryLedger) -> None:
-    bring_sample(ledger, "claude.jsonl")
+def test_import_under_another_name_renames_forks(ledger: MemoryLedger) -> None:
+    import_sample(ledger, "claude.jsonl")
 
     target = brought(exported(ledger, "claude-bakery-1", forks=True), label="shop")
 
     assert sorted(record.label for record in target.sessions()) == ["shop", "shop/agent-agent-7", "shop/fork-1"]
     assert {record.origin for record in target.sessions()} == {"", "shop"}
     content = (SAMPLES / "claude.jsonl").read_bytes()
-    assert find_imported(target, digest_of(content))[0].label == "shop"
+    assert TranscriptImporter(target).find_imported(content)[0].label == "shop"
     record = target.session("shop")
     assert record is not None
-    assert read_source(target, about_import(record)["source"]) == content
+    assert read_original(target, record) == content
 
 
-def test_an_open_turn_has_one_session(ledger: MemoryLedger) -> None:
+def test_import_rejects_a_second_session_with_an_open_turn(ledger: MemoryLedger) -> None:
     ledger.create("s", steps=[NewStep(kind="input", messages=(Message("user", "Why?"),))])
 
     with pytest.raises(SessionExistsError, match="the turn that is open in 'other' is there already"):
         brought(exported(ledger, "s"), ledger, label="other")
 
 
-def test_an_archived_session_stays_so(ledger: MemoryLedger) -> None:
+def test_round_trip_keeps_the_archived_status(ledger: MemoryLedger) -> None:
     add_turns(ledger, "s", "1")
     ledger.update("s", status="archived")
 
@@ -232,7 +233,7 @@ def test_an_archived_session_stays_so(ledger: MemoryLedger) -> None:
     assert record.status == "archived"
 
 
-def test_a_session_before_its_first_turn_comes_back(ledger: MemoryLedger) -> None:
+def test_round_trip_keeps_a_session_without_steps(ledger: MemoryLedger) -> None:
     ledger.create("s", data={"model": "m"})
 
     target = brought(exported(ledger, "s"))
@@ -240,17 +241,17 @@ def test_a_session_before_its_first_turn_comes_back(ledger: MemoryLedger) -> Non
     assert [(record.label, record.tip, record.data) for record in target.sessions()] == [("s", None, {"model": "m"})]
 
 
-def test_what_is_missing_is_not_exported_as_if_it_were_there(ledger: MemoryLedger) -> None:
+def test_export_with_a_missing_blob_fails(ledger: MemoryLedger) -> None:
     ledger.create("s", steps=[NewStep(kind="sealed", data={"epoch": "0" * 64})])
 
     with pytest.raises(LedgerError, match="there is no blob 0000"):
         exported(ledger, "s")
 
 
-def test_it_comes_back_from_a_file_and_into_one(tmp_path: Any) -> None:
+def test_round_trip_works_between_sqlite_ledgers(tmp_path: Any) -> None:
     source = open_sqlite(f"sqlite:///{tmp_path / 'a.db'}")
     target = open_sqlite(f"sqlite:///{tmp_path / 'b.db'}")
-    bring_sample(source, "codex.jsonl")
+    import_sample(source, "codex.jsonl")
 
     brought(exported(source, "codex-0199-weather", forks=True), target)
 
@@ -278,7 +279,7 @@ STEPS = st.builds(
 
 @settings(deadline=None, max_examples=examples(80))
 @given(st.lists(STEPS, max_size=6), WORDS.map(lambda label: f"s{label}"))
-def test_any_session_comes_back(steps: list[NewStep], label: str) -> None:
+def test_round_trip_keeps_any_session(steps: list[NewStep], label: str) -> None:
     ledger = MemoryLedger()
     made = ledger.create(
         label, steps=[step for step in steps if "epoch" not in step.data and "restores" not in step.data]
@@ -295,38 +296,38 @@ def test_any_session_comes_back(steps: list[NewStep], label: str) -> None:
 # ---- messages -----------------------------------------------------------------------------------------------------
 
 
-def test_only_what_was_said_is_written_for_an_api(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
-    bring_sample(ledger, "claude.jsonl")
+def test_messages_are_written_for_each_api(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+    import_sample(ledger, "claude.jsonl")
     session = open_nexus().session("claude-bakery-1")
 
     for api in ("openai", "responses", "anthropic", "gemini", "neutral"):
-        listed = write_messages(session.messages, api, BUILT_IN_DIALECTS)
+        listed = format_messages(session.messages, api, BUILT_IN_DIALECTS)
         assert isinstance(listed, list)
         assert "Summary: the user wants the rye loaf" in json.dumps(listed[0])
 
 
-def test_instructions_stay_instructions_where_they_stand_beside_the_messages() -> None:
+def test_instructions_are_written_outside_the_message_list() -> None:
     said = [Message("system", "Be brief."), Message("user", "Hi"), Message("assistant", "Hello.")]
 
-    assert write_messages(said, "anthropic", BUILT_IN_DIALECTS) == {
+    assert format_messages(said, "anthropic", BUILT_IN_DIALECTS) == {
         "system": "Be brief.",
         "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}],
     }
-    gemini = write_messages(said, "gemini", BUILT_IN_DIALECTS)
+    gemini = format_messages(said, "gemini", BUILT_IN_DIALECTS)
     assert isinstance(gemini, dict)
     assert gemini["systemInstruction"] == {"parts": [{"text": "Be brief."}]}
     assert "Be brief." not in json.dumps(gemini["contents"])
-    listed = write_messages(said, "openai", BUILT_IN_DIALECTS)
+    listed = format_messages(said, "openai", BUILT_IN_DIALECTS)
     assert isinstance(listed, list)
     assert listed[0] == {"role": "system", "content": "Be brief."}
 
 
-def test_what_was_compacted_is_there_as_well(ledger: MemoryLedger) -> None:
-    bring_sample(ledger, "claude.jsonl")
+def test_all_messages_include_compacted_ones(ledger: MemoryLedger) -> None:
+    import_sample(ledger, "claude.jsonl")
     record = ledger.session("claude-bakery-1")
     assert record is not None
 
-    said = everything_said(ledger, record.tip)
+    said = read_all_messages(ledger, record.tip)
 
     assert said[0].content == "Which loaves cost more than four francs?"
-    assert everything_said(ledger, None) == ()
+    assert read_all_messages(ledger, None) == ()

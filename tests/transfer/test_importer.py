@@ -1,4 +1,4 @@
-"""A transcript becomes sessions that can be gone on with."""
+"""Import of transcripts as sessions that can be continued."""
 
 from __future__ import annotations
 
@@ -8,63 +8,62 @@ import pytest
 
 from nexus_core.errors import SessionExistsError
 from nexus_core.ledger.in_memory import MemoryLedger
-from nexus_core.session.importing.sources import PIECE, keep_source, read_source
-from nexus_core.session.importing.transcripts import about_import
 from nexus_core.thread.summary_message import DEFAULT_MARKER as SUMMARY
 from nexus_core.transcripts.read import read_transcript
+from nexus_core.transfer.importer import CHUNK_BYTES, TranscriptImporter, get_import_data, read_original
 from tests.session.conftest import OpenNexus
-from tests.session.importing.support import (
+from tests.session.support import says
+from tests.transcripts.support import SAMPLES
+from tests.transcripts.test_corpus import FILES
+from tests.transfer.support import (
     assistant,
-    bring,
-    bring_sample,
     calls,
     compacted,
     context_of,
-    mended,
+    describe_steps,
+    format_lines,
+    import_lines,
+    import_sample,
     read_next,
+    repair_for_api,
     result,
     sample_names,
     steps_of,
     summary,
-    told,
     user,
-    written,
 )
-from tests.session.support import says
-from tests.transcripts.support import SAMPLES
-from tests.transcripts.test_corpus import FILES
 
 APIS = ("anthropic", "openai", "responses", "gemini", "neutral")
 
 
 @pytest.mark.acceptance("H-01", "H-02", "H-06")
 @pytest.mark.parametrize("name", sample_names())
-def test_a_model_reads_what_it_would_have_read(ledger: MemoryLedger, name: str) -> None:
-    label = bring_sample(ledger, name).label
+def test_imported_session_sends_what_the_program_would_send(ledger: MemoryLedger, name: str) -> None:
+    label = import_sample(ledger, name).label
 
     expected = context_of(read_transcript((SAMPLES / name).read_text(encoding="utf-8"), name))
     for api in APIS:
-        assert mended(read_next(ledger, label), api) == mended(expected, api)
+        assert repair_for_api(read_next(ledger, label), api) == repair_for_api(expected, api)
     assert list(ledger.verify()) == []
 
 
 @pytest.mark.skipif(not FILES, reason="there are no sessions of real people here")
-def test_a_model_reads_what_it_would_have_read_of_real_sessions(ledger: MemoryLedger) -> None:
+def test_real_session_sends_what_the_program_would_send(ledger: MemoryLedger) -> None:
     for file in FILES:
         own = MemoryLedger()
-        label = bring(own, file.read_bytes(), file.name).label
-        bring(ledger, file.read_bytes(), file.name)
+        label = import_lines(own, file.read_bytes(), file.name).label
+        import_lines(ledger, file.read_bytes(), file.name)
 
         expected = context_of(read_transcript(file.read_text(encoding="utf-8"), file.name))
         for api in APIS:
-            assert mended(read_next(own, label), api) == mended(expected, api)
+            assert repair_for_api(read_next(own, label), api) == repair_for_api(expected, api)
         assert list(own.verify()) == []
     assert list(ledger.verify()) == []
 
 
 @pytest.mark.parametrize("name", sample_names())
-def test_it_can_be_gone_on_with(ledger: MemoryLedger, open_nexus: OpenNexus, name: str) -> None:
-    label = bring_sample(ledger, name).label
+def test_imported_session_can_be_continued(ledger: MemoryLedger, open_nexus: OpenNexus, name: str) -> None:
+    label = import_sample(ledger, name).label
     before = read_next(ledger, label)
     session = open_nexus().session(label, model="claude-sonnet-4", any_directory=True)
 
@@ -77,13 +76,13 @@ def test_it_can_be_gone_on_with(ledger: MemoryLedger, open_nexus: OpenNexus, nam
     assert list(ledger.verify()) == []
 
 
-def test_it_knows_its_model_and_what_it_was_made_of(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
-    bring_sample(ledger, "claude.jsonl", cwd="/srv/bakery")
+def test_imported_session_has_model_directory_and_format(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+    import_sample(ledger, "claude.jsonl", cwd="/srv/bakery")
 
     record = ledger.session("claude-bakery-1")
     assert record is not None
     assert (record.data["model"], record.data["cwd"]) == ("claude-opus-4-5-20251101", "/srv/bakery")
-    assert about_import(record)["format"] == "claude-code"
+    assert get_import_data(record)["format"] == "claude-code"
     assert open_nexus().session("claude-bakery-1", any_directory=True).preview("?").model == "claude-opus-4-5-20251101"
 
 
@@ -94,10 +93,10 @@ TURNS = [user("1", None), assistant("re 1", "1"), user("2", "re 1"), assistant("
 
 
 @pytest.mark.acceptance("H-03", "H-04", "H-05", "H-07", "C-11")
-def test_a_compaction_stands_for_what_came_before_what_it_keeps(ledger: MemoryLedger) -> None:
+def test_compaction_replaces_entries_before_the_first_kept_one(ledger: MemoryLedger) -> None:
     lines = [*TURNS, assistant("re 3", "3"), compacted("c", "re 3", "3", "re 3"), summary("s", "re 3", "1 and 2")]
 
-    bring(ledger, [*lines, user("4", "s"), assistant("re 4", "4")])
+    import_lines(ledger, [*lines, user("4", "s"), assistant("re 4", "4")])
 
     steps = {step.messages[0].content: step for step in steps_of(ledger, "claude-s-1") if step.messages}
     (compaction,) = [step for step in steps_of(ledger, "claude-s-1") if step.kind == "compaction"]
@@ -110,8 +109,10 @@ def test_a_compaction_stands_for_what_came_before_what_it_keeps(ledger: MemoryLe
 
 
 @pytest.mark.acceptance("C-11")
-def test_a_compaction_that_keeps_nothing_is_followed_by_what_came_after(ledger: MemoryLedger) -> None:
-    bring(ledger, [*TURNS, assistant("re 3", "3"), compacted("c", "re 3"), summary("s", "c", "all"), user("4", "s")])
+def test_compaction_without_kept_entries_replaces_all_before_it(ledger: MemoryLedger) -> None:
+    import_lines(
+        ledger, [*TURNS, assistant("re 3", "3"), compacted("c", "re 3"), summary("s", "c", "all"), user("4", "s")]
+    )
 
     (compaction,) = [step for step in steps_of(ledger, "claude-s-1") if step.kind == "compaction"]
     assert compaction.data["first_kept"] is None
@@ -119,35 +120,35 @@ def test_a_compaction_that_keeps_nothing_is_followed_by_what_came_after(ledger: 
 
 
 @pytest.mark.acceptance("H-03", "H-09")
-def test_the_latest_of_several_compactions_counts(ledger: MemoryLedger) -> None:
+def test_latest_compaction_is_in_effect(ledger: MemoryLedger) -> None:
     lines = [*TURNS[:2], compacted("c", "re 1"), summary("s", "c", "1"), user("2", "s"), assistant("re 2", "2")]
 
-    bring(ledger, [*lines, compacted("d", "re 2"), summary("t", "d", "1 and 2"), user("3", "t")])
+    import_lines(ledger, [*lines, compacted("d", "re 2"), summary("t", "d", "1 and 2"), user("3", "t")])
 
     assert [message.content for message in read_next(ledger, "claude-s-1")] == [f"{SUMMARY}\n1 and 2", "3"]
     assert [step.kind for step in steps_of(ledger, "claude-s-1")].count("compaction") == 2
 
 
-def test_what_is_kept_from_inside_a_turn_has_its_input(ledger: MemoryLedger) -> None:
+def test_entries_kept_from_inside_a_turn_include_its_input(ledger: MemoryLedger) -> None:
     lines = [user("u", None), calls("a", "u", "t1"), result("r", "a", "t1"), calls("b", "r", "t2")]
     lines += [result("q", "b", "t2"), compacted("c", "q", "b", "q"), summary("s", "q", "t1 was found")]
 
-    bring(ledger, [*lines, assistant("d", "s")])
+    import_lines(ledger, [*lines, assistant("d", "s")])
 
     read = read_next(ledger, "claude-s-1")
     assert [message.content for message in read] == [f"{SUMMARY}\nt1 was found", "u", "", "", "d"]
 
 
-def test_a_history_that_codex_put_in_place_of_the_old_one_is_read_as_it_was(ledger: MemoryLedger) -> None:
-    label = bring_sample(ledger, "codex.jsonl").label
+def test_replacement_history_of_codex_is_sent_as_it_was(ledger: MemoryLedger) -> None:
+    label = import_sample(ledger, "codex.jsonl").label
 
     transcript = read_transcript((SAMPLES / "codex.jsonl").read_text(encoding="utf-8"))
     assert len(transcript.compactions[-1].context) > 1
     assert read_next(ledger, label) == [entry.message for entry in transcript.context]
 
 
-def test_a_compaction_without_a_summary_leaves_what_it_kept(ledger: MemoryLedger) -> None:
-    bring(ledger, [*TURNS, compacted("c", "3", "3"), user("4", "3")])
+def test_compaction_without_a_summary_sends_the_kept_entries(ledger: MemoryLedger) -> None:
+    import_lines(ledger, [*TURNS, compacted("c", "3", "3"), user("4", "3")])
 
     assert [message.content for message in read_next(ledger, "claude-s-1")] == ["3", "4"]
 
@@ -156,33 +157,38 @@ def test_a_compaction_without_a_summary_leaves_what_it_kept(ledger: MemoryLedger
 
 
 @pytest.mark.acceptance("H-08")
-def test_a_fork_leaves_where_the_user_went_back(ledger: MemoryLedger) -> None:
-    bring(ledger, [*TURNS[:4], user("x", "re 1"), assistant("re x", "x")])
+def test_fork_begins_where_the_user_went_back(ledger: MemoryLedger) -> None:
+    import_lines(ledger, [*TURNS[:4], user("x", "re 1"), assistant("re x", "x")])
 
     fork, main = steps_of(ledger, "claude-s-1/fork-1"), steps_of(ledger, "claude-s-1")
-    assert told(ledger, "claude-s-1") == ["input: 1", "reply: re 1.", "input: x", "reply: re x."]
-    assert told(ledger, "claude-s-1/fork-1") == ["input: 1", "reply: re 1.", "input: 2", "reply: re 2."]
+    assert describe_steps(ledger, "claude-s-1") == ["input: 1", "reply: re 1.", "input: x", "reply: re x."]
+    assert describe_steps(ledger, "claude-s-1/fork-1") == ["input: 1", "reply: re 1.", "input: 2", "reply: re 2."]
     assert fork[:2] == main[:2]
     record = ledger.session("claude-s-1/fork-1")
     assert record is not None
     assert record.origin == "claude-s-1"
 
 
-def test_a_fork_inside_a_turn_begins_with_the_end_of_the_turn_before(ledger: MemoryLedger) -> None:
+def test_fork_inside_a_turn_begins_after_the_turn_before(ledger: MemoryLedger) -> None:
     lines = [*TURNS[:2], user("u", "re 1"), calls("a", "u", "t1"), result("r", "a", "t1")]
 
-    bring(ledger, [*lines, assistant("b", "r"), assistant("c", "r")])
+    import_lines(ledger, [*lines, assistant("b", "r"), assistant("c", "r")])
 
     fork, main = steps_of(ledger, "claude-s-1/fork-1"), steps_of(ledger, "claude-s-1")
-    assert told(ledger, "claude-s-1/fork-1")[2:] == ["input: u", "reply: look(t1)", "result: =found", "reply: b."]
+    assert describe_steps(ledger, "claude-s-1/fork-1")[2:] == [
+        "input: u",
+        "reply: look(t1)",
+        "result: =found",
+        "reply: b.",
+    ]
     assert [one.id == other.id for one, other in zip(fork, main, strict=True)] == [True, True, *[False] * 4]
     assert fork[4].data["answers"] == [[fork[3].id, 0]]
 
 
-def test_a_fork_of_a_fork_has_all_that_came_before(ledger: MemoryLedger) -> None:
+def test_fork_of_a_fork_has_all_earlier_messages(ledger: MemoryLedger) -> None:
     lines = [*TURNS[:2], user("x", "re 1"), assistant("re x", "x"), user("y", "re x"), assistant("re y", "y")]
 
-    bring(ledger, [*lines, user("z", "re x"), assistant("re z", "z"), user("2", "re 1"), assistant("re 2", "2")])
+    import_lines(ledger, [*lines, user("z", "re x"), assistant("re z", "z"), user("2", "re 1"), assistant("re 2", "2")])
 
     contents = {
         tuple(message.content for message in read_next(ledger, f"claude-s-1/fork-{number}")[2:]) for number in (1, 2)
@@ -190,10 +196,10 @@ def test_a_fork_of_a_fork_has_all_that_came_before(ledger: MemoryLedger) -> None
     assert contents == {("x", "re x", "y", "re y"), ("x", "re x", "z", "re z")}
 
 
-def test_a_fork_behind_a_compaction_has_it_too(ledger: MemoryLedger) -> None:
+def test_fork_after_a_compaction_has_its_summary(ledger: MemoryLedger) -> None:
     lines = [*TURNS[:2], compacted("c", "re 1"), summary("s", "c", "1"), user("2", "s"), assistant("re 2", "2")]
 
-    bring(ledger, [*lines, user("3", "re 2"), user("x", "re 2"), assistant("re x", "x")])
+    import_lines(ledger, [*lines, user("3", "re 2"), user("x", "re 2"), assistant("re x", "x")])
 
     assert [message.content for message in read_next(ledger, "claude-s-1/fork-1")] == [
         f"{SUMMARY}\n1",
@@ -203,30 +209,30 @@ def test_a_fork_behind_a_compaction_has_it_too(ledger: MemoryLedger) -> None:
     ]
 
 
-def test_subagents_are_sessions_that_read_nothing_of_the_conversation(ledger: MemoryLedger) -> None:
-    bring_sample(ledger, "claude.jsonl")
+def test_subagent_session_starts_without_the_conversation(ledger: MemoryLedger) -> None:
+    import_sample(ledger, "claude.jsonl")
 
-    assert told(ledger, "claude-bakery-1/agent-agent-7")[0] == "input: Search the shop for prices of rye."
+    assert describe_steps(ledger, "claude-bakery-1/agent-agent-7")[0] == "input: Search the shop for prices of rye."
     record = ledger.session("claude-bakery-1/agent-agent-7")
     assert record is not None
     assert record.origin == "claude-bakery-1"
 
 
-def test_a_subagents_own_file_belongs_to_its_session(ledger: MemoryLedger) -> None:
+def test_subagent_file_is_named_after_its_parent_session(ledger: MemoryLedger) -> None:
     side: dict[str, Any] = {"isSidechain": True, "agentId": "a7"}
-    bring(ledger, [*TURNS])
+    import_lines(ledger, [*TURNS])
 
-    label = bring(ledger, [user("p", None, **side), assistant("q", "p") | side]).label
+    label = import_lines(ledger, [user("p", None, **side), assistant("q", "p") | side]).label
 
     assert label == "claude-s-1/agent-a7"
     record = ledger.session(label)
     assert record is not None
     assert record.origin == "claude-s-1"
-    assert told(ledger, "claude-s-1")[0] == "input: 1"
+    assert describe_steps(ledger, "claude-s-1")[0] == "input: 1"
 
 
-def test_turns_that_were_taken_back_are_a_session(ledger: MemoryLedger) -> None:
-    bring_sample(ledger, "codex.jsonl")
+def test_rolled_back_turns_become_a_session(ledger: MemoryLedger) -> None:
+    import_sample(ledger, "codex.jsonl")
 
     label = "codex-0199-weather/rolled-back-1"
     taken = [step.id for step in steps_of(ledger, label)]
@@ -239,46 +245,46 @@ def test_turns_that_were_taken_back_are_a_session(ledger: MemoryLedger) -> None:
 # ---- names --------------------------------------------------------------------------------------------------------
 
 
-def test_a_session_is_called_after_its_program_and_id_or_its_file(ledger: MemoryLedger) -> None:
-    assert bring_sample(ledger, "pi.jsonl").label == "pi-5d0c-garden"
-    assert bring_sample(ledger, "chat.json").label == "chat"
-    assert bring_sample(ledger, "chatgpt.json", label="walk").label == "walk"
+def test_session_is_named_after_program_and_id_or_file(ledger: MemoryLedger) -> None:
+    assert import_sample(ledger, "pi.jsonl").label == "pi-5d0c-garden"
+    assert import_sample(ledger, "chat.json").label == "chat"
+    assert import_sample(ledger, "chatgpt.json", label="walk").label == "walk"
 
 
-def test_of_an_id_that_nobody_chose_the_beginning_is_enough_while_it_is_free(ledger: MemoryLedger) -> None:
+def test_uuid_is_shortened_while_the_name_is_free(ledger: MemoryLedger) -> None:
     ids = [f"0199a213-4a5b-7c6d-8e9f-00000000000{number}" for number in range(2)]
     for name in ids:
-        bring(ledger, [user("u", None, name) | {"sessionId": name}])
+        import_lines(ledger, [user("u", None, name) | {"sessionId": name}])
 
     assert {record.label for record in ledger.sessions()} == {"claude-0199a213", f"claude-{ids[1]}"}
 
 
-def test_an_id_that_somebody_chose_is_not_cut(ledger: MemoryLedger) -> None:
+def test_chosen_id_is_not_shortened(ledger: MemoryLedger) -> None:
     for name in ("tool-call-session", "tool-call-other"):
-        bring(ledger, [user("u", None, name) | {"sessionId": name}])
+        import_lines(ledger, [user("u", None, name) | {"sessionId": name}])
 
     assert {record.label for record in ledger.sessions()} == {"claude-tool-call-session", "claude-tool-call-other"}
 
 
-def test_very_long_names_are_told_apart_by_a_digest(ledger: MemoryLedger) -> None:
+def test_long_names_end_with_a_digest(ledger: MemoryLedger) -> None:
     content = (SAMPLES / "chat.json").read_bytes()
 
-    labels = {bring(ledger, content, f"{'long-' * 40}{end}.json").label for end in "ab"}
+    labels = {import_lines(ledger, content, f"{'long-' * 40}{end}.json").label for end in "ab"}
 
     assert len(labels) == 2
     assert {len(label) for label in labels} == {80}
 
 
-def test_a_name_that_another_session_has_is_refused(ledger: MemoryLedger) -> None:
+def test_name_of_another_session_is_rejected(ledger: MemoryLedger) -> None:
     ledger.create("work")
 
     with pytest.raises(SessionExistsError, match="session 'work' exists already, with another conversation"):
-        bring(ledger, TURNS, label="work")
+        import_lines(ledger, TURNS, label="work")
     assert [record.label for record in ledger.sessions()] == ["work"]
 
 
-def test_nothing_in_a_transcript_decides_how_a_name_looks(ledger: MemoryLedger) -> None:
-    label = bring(ledger, [user("u", None) | {"sessionId": "\x1b[31m\u202ea b/\n"}]).label
+def test_control_characters_in_an_id_are_removed_from_the_name(ledger: MemoryLedger) -> None:
+    label = import_lines(ledger, [user("u", None) | {"sessionId": "\x1b[31m\u202ea b/\n"}]).label
 
     assert label == "claude-31m-a-b"
 
@@ -286,47 +292,53 @@ def test_nothing_in_a_transcript_decides_how_a_name_looks(ledger: MemoryLedger) 
 # ---- nothing is lost ----------------------------------------------------------------------------------------------
 
 
-def test_the_file_is_kept_as_it_was(ledger: MemoryLedger) -> None:
+def test_original_file_is_stored_unchanged(ledger: MemoryLedger) -> None:
     content = (SAMPLES / "claude.jsonl").read_bytes() + b'{"half": "\xff'
 
-    bring(ledger, content.decode("utf-8", "replace").encode(), "x")
-    bring(ledger, (SAMPLES / "claude.jsonl").read_bytes(), "x")
+    import_lines(ledger, content.decode("utf-8", "replace").encode(), "x")
+    import_lines(ledger, (SAMPLES / "claude.jsonl").read_bytes(), "x")
 
     record = ledger.session("claude-bakery-1")
     assert record is not None
-    assert read_source(ledger, about_import(record)["source"]) == (SAMPLES / "claude.jsonl").read_bytes()
+    assert read_original(ledger, record) == (SAMPLES / "claude.jsonl").read_bytes()
 
 
-def test_of_a_file_that_grows_each_piece_is_kept_once(ledger: MemoryLedger) -> None:
-    content = bytes(range(256)) * (PIECE // 100)
-    keep_source(ledger, content)
+def test_growing_file_is_stored_without_repeating_chunks(ledger: MemoryLedger) -> None:
+    long = format_lines(TURNS[0], {"type": "mode", "text": "".join(map(str, range(CHUNK_BYTES // 2)))})
+    import_lines(ledger, long)
     before = len(ledger.store.salvage().blobs)  # type: ignore[arg-type]
 
-    address = keep_source(ledger, content + b"more")
+    import_lines(ledger, long + format_lines(TURNS[1]))
 
-    assert read_source(ledger, address) == content + b"more"
-    assert len(ledger.store.salvage().blobs) - before == 2  # type: ignore[arg-type]
-
-
-def test_an_empty_file_has_no_pieces(ledger: MemoryLedger) -> None:
-    assert read_source(ledger, keep_source(ledger, b"")) == b""
+    record = ledger.session("claude-s-1")
+    assert record is not None
+    assert read_original(ledger, record) == (long + format_lines(TURNS[1])).encode()
+    assert len(ledger.store.salvage().blobs) - before == 2  # type: ignore[arg-type]  # the last chunk, and the list
 
 
-def test_where_nothing_is_said_there_is_no_session(ledger: MemoryLedger) -> None:
-    bring(ledger, [{"type": "summary", "summary": "x", "leafUuid": "y"}, {"type": "mode", "sessionId": "s"}])
+def test_transcript_without_a_file_has_no_original(ledger: MemoryLedger) -> None:
+    label = TranscriptImporter(ledger).import_transcript(read_transcript(format_lines(*TURNS))).label
+
+    record = ledger.session(label)
+    assert record is not None
+    assert read_original(ledger, record) is None
+
+
+def test_transcript_without_messages_creates_no_session(ledger: MemoryLedger) -> None:
+    import_lines(ledger, [{"type": "summary", "summary": "x", "leafUuid": "y"}, {"type": "mode", "sessionId": "s"}])
 
     assert ledger.sessions() == []
 
 
-def test_broken_lines_cost_only_themselves(ledger: MemoryLedger) -> None:
-    bring(ledger, written(TURNS[0], "{broken", "\0" * 100, TURNS[1], '{"type": "us'))
+def test_broken_lines_are_skipped(ledger: MemoryLedger) -> None:
+    import_lines(ledger, format_lines(TURNS[0], "{broken", "\0" * 100, TURNS[1], '{"type": "us'))
 
-    assert told(ledger, "claude-s-1") == ["input: 1", "reply: re 1."]
+    assert describe_steps(ledger, "claude-s-1") == ["input: 1", "reply: re 1."]
 
 
-def test_calls_of_a_turn_that_has_ended_do_not_wait(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
+def test_calls_of_an_interrupted_turn_are_not_pending(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
     lines = [user("q", None), calls("c", "q", "t1"), user("p", "c"), assistant("a", "p")]
-    label = bring(ledger, lines).label
+    label = import_lines(ledger, lines).label
     ended = next(step for step in steps_of(ledger, label) if step.kind == "interrupted")
 
     session = open_nexus().session(label, model="claude-sonnet-4").fork("other", at=ended.id)

@@ -1,0 +1,7 @@
+"""Transcripts and exports of sessions, in and out of a ledger.
+
+importer.py            sessions from the transcripts of other programs
+transcript_steps.py    paths of a transcript, and the turns and steps they become
+imported_threads.py    threads of earlier imports, to compare a transcript with
+exporter.py            sessions as files or messages, and import of such files
+"""
