@@ -212,10 +212,10 @@ def read_export(text: str, name: str) -> SessionExport:
     Raises:
         FileError: It is incomplete, was changed, or is from a later version; names the line.
     """
-    return _ExportReader(name).read(text)
+    return _ExportParser(name).read(text)
 
 
-class _ExportReader:
+class _ExportParser:
     def __init__(self, name: str) -> None:
         self._name = name
         self._line = 1
