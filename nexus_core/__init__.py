@@ -8,8 +8,9 @@ adapters/      OpenAI Agents SDK and LangGraph
 nexus          the facade `Nexus`
 transfer/      import of transcripts, export and import of sessions
 session/       durable conversations with tool calls
-assembly/      one model call from prefix, history and user message
 compaction/    summaries of earlier turns
+request/       one model call from prefix, history and user message
+thread/        the steps of a session, and the messages they become
 history/       lists of messages: fit, check, repair
 ledger/        append-only store of sessions and their steps
 layers/        instruction and settings files of a directory
@@ -26,6 +27,7 @@ files/         safe reading and atomic writing
 errors         exceptions
 types/         frozen value types
 deprecation    former names that still work
+runner         one generator for blocking and async callers
 
 A module imports only from those below it. Names in `__all__` are imported when they are first used.
 """
