@@ -33,11 +33,11 @@ class HistoryItem(NamedTuple):  # of which there are many
         step: The step that has it, "" for one that is only tried out.
         place: Its place in the step.
         created: When the step was made, in milliseconds since 1970.
-        said: For an input, what was said before it was rendered; None where that is the message.
+        original: For an input, what was said before it was rendered; None where that is the message.
         is_shortened: Whether it holds a long result that is sent in part.
-        told_by: Whose word it is, where its role does not tell: that of a summary.
+        summary_trust: Whose word it is, where its role does not tell: that of a summary.
         size: The bytes that it takes in a request at most.
-        hidden: How many of its pictures and documents are told in words.
+        masked_media: How many of its pictures and documents are told in words.
         margin: The part of `tokens` that is a safety margin.
     """
 
@@ -48,11 +48,11 @@ class HistoryItem(NamedTuple):  # of which there are many
     step: str = ""
     place: int = 0
     created: int = 0
-    said: Message | None = None
+    original: Message | None = None
     is_shortened: bool = False
-    told_by: TrustLevel | None = None
+    summary_trust: TrustLevel | None = None
     size: int = 0
-    hidden: int = 0
+    masked_media: int = 0
     margin: int = 0
 
     @property
@@ -64,7 +64,7 @@ class HistoryItem(NamedTuple):  # of which there are many
     def trust(self) -> TrustLevel:
         """Whose word it is: what a tool brought is anybody's."""
         brought = self.message.role == "tool" or bool(self.message.tool_results)
-        return self.told_by or ("foreign" if brought else "user")
+        return self.summary_trust or ("foreign" if brought else "user")
 
     def is_among(self, steps: Collection[str]) -> bool:
         """Whether a step that says it is one of some; an input is also known by its turn."""

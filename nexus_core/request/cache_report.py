@@ -75,7 +75,7 @@ def compare_prefixes(
     before: Prefix, after: Prefix, told: Sequence[Section], now: Sequence[Section]
 ) -> CacheMiss | None:
     """The first tool or section by which two epochs differ; providers read tools first."""
-    renderers = before.basis.get("renderer"), after.basis.get("renderer")
+    renderers = before.key.get("renderer"), after.key.get("renderer")
     if renderers[0] != renderers[1]:
         return CacheMiss(cause="renderer", name=str(renderers[1]), message=f"the renderer is {renderers[1]} now")
     tools = {tool.name: tool for tool in before.tools}, {tool.name: tool for tool in after.tools}
@@ -134,12 +134,12 @@ def get_cache_report(runtime: SessionRuntime, cache: ThreadCache, step: Step, se
     if facts is None:
         return CacheReport()
     earlier = next(
-        (each for each in reversed(cache.newest(step.id, lambda _: True)[:-1]) if each.kind == "reply"), None
+        (each for each in reversed(cache.read_newest(step.id, lambda _: True)[:-1]) if each.kind == "reply"), None
     )
     before = None if earlier is None else _facts(cache, earlier)
     if earlier is not None and before is None:
         return CacheReport(got=facts.cached)
-    return _report(facts, before, runtime.prefixes, runtime.model(facts.model, settings).cache_minimum)
+    return _report(facts, before, runtime.prefixes, runtime.get_model(facts.model, settings).cache_minimum)
 
 
 def list_cache_reports(
@@ -194,13 +194,15 @@ def _report(facts: CallFacts, before: CallFacts | None, prefixes: PrefixStore, m
         old, new = prefixes.find(before.epoch), prefixes.find(facts.epoch)
         if old is None or new is None:  # gone from the ledger
             return None
-        return compare_prefixes(old, new, prefixes.view(old.view), prefixes.view(new.view))
+        return compare_prefixes(
+            old, new, prefixes.read_sections(old.sections_digest), prefixes.read_sections(new.sections_digest)
+        )
 
     return report_cache(facts, before, minimum, blame)
 
 
 def _facts(cache: ThreadCache, step: Step) -> CallFacts | None:
-    return None if step.kind != "reply" else _facts_of(step, Turn(cache.turn(step.id)).sealed("model"))
+    return None if step.kind != "reply" else _facts_of(step, Turn(cache.read_turn(step.id)).get_rendered("model"))
 
 
 def _facts_of(step: Step, model: object) -> CallFacts | None:

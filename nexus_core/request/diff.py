@@ -81,7 +81,7 @@ class PieceChange(NamedTuple):
         return found
 
     @property
-    def fate(self) -> PieceOutcome:
+    def outcome(self) -> PieceOutcome:
         """What became of it."""
         if self.before is None:
             return "new"
@@ -97,7 +97,7 @@ class RequestDifference(NamedTuple):
         first: The first thing; None where they are the same.
         common: How many pieces they begin with alike.
         stable: The tokens of these, which may come from a cache.
-        again: The tokens of what the other call had as well, but which stand behind the first difference.
+        resent: The tokens of what the other call had as well, but which stand behind the first difference.
         new: The tokens of what only this one has.
         changes: Everything that only one of them has, in the order in which it is read; the first among it.
     """
@@ -105,14 +105,14 @@ class RequestDifference(NamedTuple):
     first: PieceChange | None
     common: int
     stable: int
-    again: int
+    resent: int
     new: int
     changes: tuple[PieceChange, ...]
 
     @property
-    def goes_on(self) -> bool:
+    def is_continuation(self) -> bool:
         """Whether the second call begins with all of the first."""
-        return all(change.fate == "new" for change in self.changes) and self.again == 0
+        return all(change.outcome == "new" for change in self.changes) and self.resent == 0
 
 
 def compare_requests(before: RequestSide, after: RequestSide) -> RequestDifference:
@@ -137,7 +137,7 @@ def compare_pieces(before: Sequence[RequestPiece], after: Sequence[RequestPiece]
     stable, total = (sum(piece.tokens for piece in row) for row in (after[:common], after))
     changes = [*_changes(old, new)]
     first = _first(old, new, changes)
-    if first is not None and first.fate == "moved":
+    if first is not None and first.outcome == "moved":
         changes.insert(0, first)
     return RequestDifference(first, common, stable, again, total - stable - again, tuple(changes))
 

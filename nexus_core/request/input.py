@@ -329,7 +329,7 @@ class InputRenderer:
         self, request: Request, static: StaticContext, sections: Sequence[Section], window: ContextWindow, now: int
     ) -> None:
         self._request = request
-        self._static_context = static
+        self._static = static
         self._sections = sections
         self._window = window
         self._now = now
@@ -345,25 +345,25 @@ class InputRenderer:
             cut: Where it was cut before.
             limits: What there is room for.
         """
-        plain = self._said(said, without_memories(self._sections))
+        plain = self._render(said, without_memories(self._sections))
         kept = fit_items([*before, plain], cut, limits)
-        limit = get_number(self._static_context.settings, "budget.memory", MAX_MEMORY_TOKENS)
+        limit = get_number(self._static.settings, "budget.memory", MAX_MEMORY_TOKENS)
         left, spare = limits.room - kept.tokens, limits.bytes - kept.bytes
         room = min(limit, left)
         told = choose_memories(self._sections, room, self._window.sizer.counter.count)
-        rendered = self._said(said, told.sections)
+        rendered = self._render(said, told.sections)
         # A renderer may have put more around them.
         while rendered.tokens - plain.tokens > max(left, 0) or rendered.size - plain.size > max(spare, 0):
-            told = self._one_less(told)
-            rendered = self._said(said, told.sections)
+            told = self._drop_one_memory(told)
+            rendered = self._render(said, told.sections)
         rule = "budget.memory" if room == limit else "room"
-        entries = [*map(self._mention, told.sections), *(self._mention(each, rule) for each in told.left_out)]
+        entries = [*map(self._build_entry, told.sections), *(self._build_entry(each, rule) for each in told.left_out)]
         hooks = sum(each.source is not None and bool(each.source.plugin) for each in told.sections)
         context = build_message_context(self._event, hooks=hooks, now=self._now)
         sent = [rendered if each is plain else each for each in kept.sent]
         return kept._replace(sent=sent), RenderedInput(rendered.message, entries, context, plain)
 
-    def _one_less(self, told: ChosenMemories) -> ChosenMemories:
+    def _drop_one_memory(self, told: ChosenMemories) -> ChosenMemories:
         """What is told without the memory that goes first."""
         count = self._window.sizer.counter.count
         taken = sum(count_section_tokens(each, count) for each in told.sections if is_optional(each))
@@ -378,12 +378,12 @@ class InputRenderer:
             "attachments": list(request.attachments),
         }
 
-    def _said(self, said: HistoryItem, sections: Sequence[Section]) -> HistoryItem:
+    def _render(self, said: HistoryItem, sections: Sequence[Section]) -> HistoryItem:
         request = self._request
-        if not self._static_context.role.sees_platform:
+        if not self._static.role.sees_platform:
             request = replace(request, platform="", platform_actions=())
-        message = round_trip_message(render_input(self._static_context.renderer, request, sections, self._now))
-        return self._window.weigh_event(said._replace(message=message, said=said.message))
+        message = round_trip_message(render_input(self._static.renderer, request, sections, self._now))
+        return self._window.size_input(said._replace(message=message, original=said.message))
 
-    def _mention(self, section: Section, refusal: str = "") -> SectionEntry:
+    def _build_entry(self, section: Section, refusal: str = "") -> SectionEntry:
         return build_section_entry(section, count_section_tokens(section, self._window.sizer.counter.count), refusal)

@@ -135,10 +135,10 @@ def _place_messages(
         known.clear()
     for place, each in enumerate(sent, first):
         key = each.step, each.place, place
-        placement = known.get(key) if each.step and not each.hidden else None
+        placement = known.get(key) if each.step and not each.masked_media else None
         if placement is None:
             placement = _placed(each, place)
-            if not each.hidden:  # it was shown before, or will be for another model
+            if not each.masked_media:  # it was shown before, or will be for another model
                 known[key] = placement
         yield placement
 
@@ -170,7 +170,7 @@ def _place_current(current: HistoryItem | None, entries: Sequence[SectionEntry])
 
 def _placed(sent: HistoryItem, place: int) -> Placement:
     decision = _kept("fits", place)
-    if sent.hidden:
+    if sent.masked_media:
         decision = Decision(action="masked", rule=REQUEST_BYTES_RULE, first=place, last=place, tokens_after=sent.tokens)
     elif sent.is_shortened:
         decision = Decision(action="shortened", rule=CLAMP_RULE, first=place, last=place, tokens_after=sent.tokens)

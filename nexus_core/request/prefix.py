@@ -44,22 +44,22 @@ class Prefix(NamedTuple):
         digest: Its address in the ledger.
         system: The system prompt.
         tools: What the model may ask for.
-        basis: What ends it at once when it changes: mode, role, renderer, permissions, trust, the caller's tools.
-        view: The address of the sections it was made of.
+        key: What ends it at once when it changes: mode, role, renderer, permissions, trust, the caller's tools.
+        sections_digest: The address of the sections it was made of.
         context: What it was put together from, as it is written down.
     """
 
     digest: str
     system: str
     tools: tuple[Tool, ...]
-    basis: JSON
-    view: str
+    key: JSON
+    sections_digest: str
     context: JSON
 
     @property
-    def given(self) -> tuple[Tool, ...] | None:
+    def caller_tools(self) -> tuple[Tool, ...] | None:
         """The caller's tools; None where nothing is known about them."""
-        given = self.basis.get("tools")
+        given = self.key.get("tools")
         return tuple(decode_value(Tool, tool) for tool in given) if isinstance(given, list) else None
 
     @property
@@ -287,7 +287,7 @@ MAX_CACHED_BLOBS = 64
 class PendingPrefix(NamedTuple):
     """An epoch, and what has to be stored before a step may name it; nothing for one that goes on."""
 
-    epoch: Prefix
+    prefix: Prefix
     blobs: tuple[bytes, ...] = ()
 
 
@@ -300,12 +300,12 @@ class PrefixStore:
 
     def __init__(self, ledger: Callable[[], Ledger]) -> None:
         self._ledger = ledger
-        self._known: dict[str, Prefix] = {}
-        self._views: dict[str, tuple[Section, ...]] = {}
-        self._setups: dict[str, Settings] = {}
+        self._prefixes: dict[str, Prefix] = {}
+        self._sections: dict[str, tuple[Section, ...]] = {}
+        self._settings: dict[str, Settings] = {}
         self._pending: tuple[StaticContext, str, int, PendingPrefix] | None = None
 
-    def current(self, before: Prefix | None, static: StaticContext, reloads: int, now: int) -> PendingPrefix:
+    def continue_or_begin(self, before: Prefix | None, static: StaticContext, reloads: int, now: int) -> PendingPrefix:
         """The epoch that goes on, or a new one: the first, or because something counts at once.
 
         Args:
@@ -314,21 +314,26 @@ class PrefixStore:
             reloads: How often the session was told to begin a new one.
             now: The time, in milliseconds since 1970.
         """
-        basis = {**static.basis, "reloads": reloads}
-        if before is not None and before.basis == basis and before.tools == static.tools:
+        basis = {**static.prefix_key, "reloads": reloads}
+        if before is not None and before.key == basis and before.tools == static.tools:
             return PendingPrefix(before)
         return self.begin(before, static, reloads, now)
 
     def begin(self, before: Prefix | None, static: StaticContext, reloads: int, now: int) -> PendingPrefix:
         """A new epoch, with everything as it is now; arguments as above."""
-        basis = {**static.basis, "reloads": reloads}
+        basis = {**static.prefix_key, "reloads": reloads}
         name = before.digest if before else ""
         known = self._pending  # others may begin one at the same time, for another session
         if known is None or known[0] is not static or known[1:3] != (name, reloads):
             version = before.version + 1 if before else FIRST_VERSION
             context = build_system_context(static.sections, version=version, now=now)
-            content = write_prefix(static.system, static.tools, basis, static.view_digest, context)
-            self._pending = known = static, name, reloads, PendingPrefix(read_prefix(content), (static.view, content))
+            content = write_prefix(static.system_prompt, static.tools, basis, static.sections_digest, context)
+            self._pending = known = (
+                static,
+                name,
+                reloads,
+                PendingPrefix(read_prefix(content), (static.sections_blob, content)),
+            )
         return known[3]
 
     def store(self, blobs: tuple[bytes, ...]) -> None:
@@ -342,10 +347,10 @@ class PrefixStore:
         Raises:
             LedgerError: It is not there.
         """
-        found = self._known.get(digest)
+        found = self._prefixes.get(digest)
         if found is None:
             found = read_prefix(self._blob(digest, "the system prompt, with the tools, of this call"))
-            _remember(self._known, digest, found)
+            _remember(self._prefixes, digest, found)
         return found
 
     def find(self, digest: str, view: str = "") -> Prefix | None:
@@ -359,27 +364,27 @@ class PrefixStore:
             return None
         try:
             epoch = self.read(digest)
-            self.view(view or epoch.view)
+            self.read_sections(view or epoch.sections_digest)
         except MissingBlobError:
             return None
         return epoch
 
-    def view(self, digest: str) -> tuple[Section, ...]:
+    def read_sections(self, digest: str) -> tuple[Section, ...]:
         """The sections of that address; none where nothing is known about them."""
         if not digest:
             return ()
-        found = self._views.get(digest)
+        found = self._sections.get(digest)
         if found is None:
             found = read_sections(self._blob(digest, "a list of the sections that were sent"))
-            _remember(self._views, digest, found)
+            _remember(self._sections, digest, found)
         return found
 
-    def setup(self, digest: str) -> Settings:
+    def read_settings(self, digest: str) -> Settings:
         """The settings of that address."""
-        found = self._setups.get(digest)
+        found = self._settings.get(digest)
         if found is None:
             found = read_settings(self._blob(digest, "a record of the settings of this call"))
-            _remember(self._setups, digest, found)
+            _remember(self._settings, digest, found)
         return found
 
     def _blob(self, digest: str, what: str) -> bytes:

@@ -67,9 +67,9 @@ class SessionRuntime:
         self._open_ledger = ledger
         self._models: dict[str, tuple[Settings, Model, Finding | None]] = {}
         self._sizers: dict[str, TokenSizer] = {}
-        self._asked: dict[str, tuple[Settings, TokenSizer]] = {}
-        self._prefix_sizes: dict[str, PrefixSizer] = {}
-        self._tails: dict[str, ThreadCache] = {}
+        self._model_sizers: dict[str, tuple[Settings, TokenSizer]] = {}
+        self._prefix_sizers: dict[str, PrefixSizer] = {}
+        self._thread_caches: dict[str, ThreadCache] = {}
 
     def now(self) -> int:
         """The time, in milliseconds since 1970."""
@@ -80,52 +80,52 @@ class SessionRuntime:
         """Where conversations are kept."""
         return self._open_ledger()
 
-    def cache(self, label: str) -> ThreadCache:
+    def get_cache(self, label: str) -> ThreadCache:
         """What is known of a session's thread."""
         from nexus_core.thread.cache import ThreadCache
 
-        cache = self._tails.pop(label, None) or ThreadCache(self.ledger)
-        self._tails[label] = cache
-        for oldest in list(self._tails)[:-MAX_CACHED_THREADS]:
-            self._tails.pop(oldest, None)
+        cache = self._thread_caches.pop(label, None) or ThreadCache(self.ledger)
+        self._thread_caches[label] = cache
+        for oldest in list(self._thread_caches)[:-MAX_CACHED_THREADS]:
+            self._thread_caches.pop(oldest, None)
         return cache
 
     def forget(self, labels: Iterable[str]) -> None:
         """Drop what is remembered of sessions that were deleted."""
         for label in labels:
-            self._tails.pop(label, None)
+            self._thread_caches.pop(label, None)
 
-    def truncation(self, settings: Settings) -> TruncationStrategy:
+    def get_strategy(self, settings: Settings) -> TruncationStrategy:
         """What chooses among messages when not all fit."""
         return self.host.truncations().get(str(settings.get("truncation.strategy", "oldest_first")))
 
-    def sizer(self, model: str, settings: Settings) -> TokenSizer:
+    def get_sizer(self, model: str, settings: Settings) -> TokenSizer:
         """Who weighs for a model; the same for all models with one counter, and for all sessions."""
-        asked = self._asked.get(model)
+        asked = self._model_sizers.get(model)
         if asked is None or asked[0] is not settings:
             counter = open_counter(model, host=self.host, settings=settings)
             known = self._sizers.get(counter.name)
             if known is None or known.counter is not counter:
                 self._sizers[counter.name] = known = TokenSizer(counter)
-            self._asked[model] = asked = settings, known
+            self._model_sizers[model] = asked = settings, known
         return asked[1]
 
     def get_prefix_sizer(self, counter: CachingCounter) -> PrefixSizer:
         """Return the sizes of system prompts and tools by a counter, shared by all sessions."""
-        known = self._prefix_sizes.get(counter.name)
+        known = self._prefix_sizers.get(counter.name)
         if known is None or known.counter is not counter:
-            self._prefix_sizes[counter.name] = known = PrefixSizer(counter)
+            self._prefix_sizers[counter.name] = known = PrefixSizer(counter)
         return known
 
-    def model(self, name: str, settings: Settings) -> Model:
+    def get_model(self, name: str, settings: Settings) -> Model:
         """What is known of a model."""
-        return self._look_up(name, settings)[1]
+        return self._look_up_model(name, settings)[1]
 
-    def unknown_model(self, name: str, settings: Settings) -> Finding | None:
+    def find_model_finding(self, name: str, settings: Settings) -> Finding | None:
         """What to know about a model that nobody knows."""
-        return self._look_up(name, settings)[2]
+        return self._look_up_model(name, settings)[2]
 
-    def _look_up(self, name: str, settings: Settings) -> tuple[Settings, Model, Finding | None]:
+    def _look_up_model(self, name: str, settings: Settings) -> tuple[Settings, Model, Finding | None]:
         known = self._models.get(name)
         if known is None or known[0] is not settings:
             model = get_model(name, host=self.host, settings=settings)

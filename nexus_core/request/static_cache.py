@@ -87,7 +87,7 @@ class LayerCache:
         self._known[cwd, mode] = seen, request, loaded
         return request, loaded
 
-    def last(self, cwd: Path, mode: AgentMode) -> tuple[Request, LoadedLayers] | None:
+    def get_last(self, cwd: Path, mode: AgentMode) -> tuple[Request, LoadedLayers] | None:
         """What was last loaded for a directory, whatever became of it since; None where nothing was."""
         known = self._known.get((cwd, mode))
         return None if known is None else known[1:]
@@ -172,10 +172,10 @@ class StaticContextCache:
 
     def __init__(self, host: Host, loads: LayerCache) -> None:
         self._host = host
-        self._loads = loads
+        self._layer_cache = loads
         self._known: list[tuple[tuple[LoadedLayers, ...], StaticContext]] = []
 
-    def look(self, places: Sequence[Path], mode: AgentMode = DEFAULT_MODE) -> list[LoadedDirectory]:
+    def load(self, places: Sequence[Path], mode: AgentMode = DEFAULT_MODE) -> list[LoadedDirectory]:
         """What lies on disk, read again only where something has changed.
 
         Args:
@@ -183,15 +183,15 @@ class StaticContextCache:
                 from.
             mode: How the agent is driven.
         """
-        return [self._loads.get(place, mode) for place in places]
+        return [self._layer_cache.get(place, mode) for place in places]
 
-    def last_look(self, places: Sequence[Path], mode: AgentMode = DEFAULT_MODE) -> list[LoadedDirectory] | None:
+    def get_last_load(self, places: Sequence[Path], mode: AgentMode = DEFAULT_MODE) -> list[LoadedDirectory] | None:
         """What was last seen on disk; None where nothing was. Arguments as above."""
-        seen = [self._loads.last(place, mode) for place in places]
+        seen = [self._layer_cache.get_last(place, mode) for place in places]
         known = [each for each in seen if each is not None]
         return known if len(known) == len(seen) else None
 
-    def stand(self, found: Sequence[LoadedDirectory], fields: Mapping[str, Any]) -> StaticContext:
+    def get_static_context(self, found: Sequence[LoadedDirectory], fields: Mapping[str, Any]) -> StaticContext:
         """What stands around a conversation now.
 
         Args:

@@ -81,7 +81,7 @@ class StaticContext:
         return (str(self.settings.get("permissions.level", "trusted")), *(self.request.permissions or ()))
 
     @cached_property
-    def offered(self) -> tuple[ToolOffer, ...]:
+    def tool_offers(self) -> tuple[ToolOffer, ...]:
         """All tools, with what became of each."""
         from nexus_core.request.tools import offer_tools
 
@@ -93,10 +93,10 @@ class StaticContext:
         """What the model may ask for."""
         from nexus_core.request.tools import list_permitted_tools
 
-        return list_permitted_tools(self.offered)
+        return list_permitted_tools(self.tool_offers)
 
     @cached_property
-    def basis(self) -> JSON:
+    def prefix_key(self) -> JSON:
         """What begins another epoch at once when it changes."""
         request, rules = self.request, self.settings.get("permissions")
         plugin = get_replacing_plugin(self._host, self.renderer)
@@ -109,44 +109,44 @@ class StaticContext:
             "renderer": self.renderer.name,
             "permissions": list(self.permissions),
             "rules": rules if isinstance(rules, dict) else {},
-            "trust": self._trusted(),
+            "trust": self._list_trusted_parts(),
             "task": request.task,
             "skills": None if request.skills is None else list(request.skills),
             "tools": [encode_value(tool) for tool in request.tools or ()],
         }
 
     @cached_property
-    def view(self) -> bytes:
+    def sections_blob(self) -> bytes:
         """The sections as they are stored."""
         from nexus_core.request.prefix import write_sections
 
         return write_sections(self.sections)
 
     @cached_property
-    def view_digest(self) -> str:
+    def sections_digest(self) -> str:
         """Their address."""
-        return _address_of(self.view)
+        return _address_of(self.sections_blob)
 
     @cached_property
-    def system(self) -> str:
+    def system_prompt(self) -> str:
         """The static zone in words."""
         if self.request.system_prompt:
             return self.request.system_prompt
         return render_system(self.renderer, self.sections)
 
     @cached_property
-    def setup(self) -> bytes:
+    def settings_blob(self) -> bytes:
         """What the settings say about calls, as it is stored."""
         from nexus_core.request.prefix import write_settings
 
         return write_settings(self.settings)
 
     @cached_property
-    def setup_digest(self) -> str:
+    def settings_digest(self) -> str:
         """Its address."""
-        return _address_of(self.setup)
+        return _address_of(self.settings_blob)
 
-    def _trusted(self) -> list[list[Any]]:
+    def _list_trusted_parts(self) -> list[list[Any]]:
         """What a project is allowed to do; what waits for the user's word has no effect yet."""
         return sorted(
             [str(part.path), part.pointer, _address_of(part.content.encode("utf-8", "surrogatepass"))]
@@ -176,11 +176,11 @@ class StoredStaticContext(StaticContext):
         self, request: Request, settings: Settings, epoch: Prefix, told: Iterable[Section], host: Host
     ) -> None:
         super().__init__(request, LoadedLayers(settings=settings), (), host)
-        permissions = epoch.basis.get("permissions")
+        permissions = epoch.key.get("permissions")
         self._permissions = tuple(map(str, permissions)) if isinstance(permissions, list) else super().permissions
         self.sections = tuple(told)
-        self.offered = tuple(ToolOffer(tool, CALLER_SOURCE) for tool in epoch.tools)
-        self.basis = {name: value for name, value in epoch.basis.items() if name != "reloads"}
+        self.tool_offers = tuple(ToolOffer(tool, CALLER_SOURCE) for tool in epoch.tools)
+        self.prefix_key = {name: value for name, value in epoch.key.items() if name != "reloads"}
 
     @property
     def permissions(self) -> tuple[str, ...]:
@@ -190,7 +190,7 @@ class StoredStaticContext(StaticContext):
 
 def prefix_matches(epoch: Prefix, request: Request) -> bool:
     """Whether an epoch was made for what a request says about the agent."""
-    basis, permissions = epoch.basis, epoch.basis.get("permissions")
+    basis, permissions = epoch.key, epoch.key.get("permissions")
     return (
         basis.get("role") == request.role
         and request.renderer in ("", basis.get("renderer"))

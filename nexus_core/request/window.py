@@ -50,24 +50,24 @@ class ContextWindow:
         self, runtime: SessionRuntime, settings: Settings, model: str, state: SessionState, cache: ThreadCache | None
     ) -> None:
         self.settings = settings
-        self.model = runtime.model(model, settings)
-        shared = runtime.sizer(model, settings)
-        self.sizer = shared if cache is None else cache.sizer(shared)
+        self.model = runtime.get_model(model, settings)
+        shared = runtime.get_sizer(model, settings)
+        self.sizer = shared if cache is None else cache.get_sizer(shared)
         self.prefix_sizer = runtime.get_prefix_sizer(shared.counter)
-        self.truncation = runtime.truncation(settings)
+        self.strategy = runtime.get_strategy(settings)
         calibration, limit = (
-            get_calibration(state.ratios, model),
-            get_learned_limit(state.windows, model, self.model.window),
+            get_calibration(state.calibration_samples, model),
+            get_learned_limit(state.learned_windows, model, self.model.window),
         )
         largest = runtime.dialects.request_limit(self.model)
-        size = get_learned_limit(state.request_bytes, model, largest)
+        size = get_learned_limit(state.learned_request_bytes, model, largest)
         findings = (
-            runtime.unknown_model(model, settings),
+            runtime.find_model_finding(model, settings),
             _smaller(model, limit, self.model.window),
             _refused(model, size, largest),
         )
         self.findings: tuple[Finding, ...] = tuple(finding for finding in findings if finding is not None)
-        self.allowance = TokenBudget(
+        self.budget = TokenBudget(
             limit=limit,
             reserve_response=min(
                 get_number(settings, "budget.reserve_response", MAX_RESPONSE_RESERVE_TOKENS),
@@ -82,23 +82,23 @@ class ContextWindow:
         options = settings.get("provider.options")
         self.options: JSON = options if isinstance(options, dict) else {}
         self.provider = str(settings.get("provider.provider") or self.model.api)
-        self.writer = LazyWriter(self.model, partial(runtime.model, settings=settings), settings, runtime.dialects)
-        self.most = int(self.allowance.available / (calibration.high if calibration else 1))
+        self.writer = LazyWriter(self.model, partial(runtime.get_model, settings=settings), settings, runtime.dialects)
+        self.available_tokens = int(self.budget.available / (calibration.high if calibration else 1))
 
     def limits(self, turn: str, tip: Step | None, epoch: Prefix | None = None) -> FitLimits:
         """What there is room for beside an epoch."""
         fixed = 0 if epoch is None else sum(self.prefix_sizer.count_tokens(epoch).values())
         measured = 0 if epoch is None else sum(self.count_fixed_bytes(epoch).values())
         return FitLimits(
-            room=self.most - fixed,
-            bytes=self.allowance.byte_limit - measured,
-            limit=self.allowance.available,
-            byte_limit=self.allowance.byte_limit,
+            room=self.available_tokens - fixed,
+            bytes=self.budget.byte_limit - measured,
+            limit=self.budget.available,
+            byte_limit=self.budget.byte_limit,
             replace_media=self.sizer.replace_media,
-            truncation=self.truncation,
+            truncation=self.strategy,
             turn=turn,
             compaction=tip.compaction if tip is not None else None,
-            known=self.sizer.grouped,
+            known=self.sizer.groups,
             pinned=get_pins(tip),
         )
 
@@ -106,16 +106,16 @@ class ContextWindow:
         """How many bytes a request has besides messages."""
         return self.prefix_sizer.count_bytes(epoch) | {"options": count_option_bytes(self.options)}
 
-    def weigh_event(self, sent: HistoryItem) -> HistoryItem:
+    def size_input(self, sent: HistoryItem) -> HistoryItem:
         """Return a message that was not sent before with its tokens, a margin among them, and its bytes."""
         tokens = self.sizer.count_tokens(sent.message)
-        return self._with_margin(sent._replace(tokens=tokens, size=self.sizer.count_bytes(sent.message)))
+        return self._add_margin(sent._replace(tokens=tokens, size=self.sizer.count_bytes(sent.message)))
 
-    def with_margin(self, sent: Iterable[HistoryItem], turn: str) -> list[HistoryItem]:
+    def add_input_margin(self, sent: Iterable[HistoryItem], turn: str) -> list[HistoryItem]:
         """Messages, what the open turn is about with a margin."""
-        return [self._with_margin(each) if each.is_input and each.turn == turn else each for each in sent]
+        return [self._add_margin(each) if each.is_input and each.turn == turn else each for each in sent]
 
-    def _with_margin(self, sent: HistoryItem) -> HistoryItem:
+    def _add_margin(self, sent: HistoryItem) -> HistoryItem:
         if self.sizer.counter.exact:
             return sent
         margin = -(-sent.tokens // ESTIMATE_MARGIN_DIVISOR)

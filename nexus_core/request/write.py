@@ -295,10 +295,10 @@ class CallWriter(NamedTuple):
             BudgetError: The API takes less than the model's own, for which the call was fitted, and less than this.
         """
         speaking = self.dialects.get(api)
-        arguments = self._arguments(context, speaking, options, cache=cache)
+        arguments = self._build_arguments(context, speaking, options, cache=cache)
         planned = self.plan(context, api, options, cache=cache)
         body = _overridden(_written(context, speaking, arguments, planned), api, options)
-        limit = self.dialects.request_limit(self._model(context, arguments), api)
+        limit = self.dialects.request_limit(self._find_model(context, arguments), api)
         if (
             limit < context.token_budget.byte_limit and limit < context.token_budget.bytes
         ):  # which is the most it may be
@@ -313,17 +313,17 @@ class CallWriter(NamedTuple):
         automatic = given.get(_AUTOMATIC) if api == "anthropic" else None
         replaced = next((name for name in options if name in CONTENT_FIELDS and name != "model"), "")
         wish = CacheWish(self.enabled and cache, self.ttl, automatic, replaced)
-        return plan_breakpoints(context, speaking.rules, self._model(context, given), wish)
+        return plan_breakpoints(context, speaking.rules, self._find_model(context, given), wish)
 
-    def _model(self, context: AssembledContext, options: Mapping[str, Any]) -> Model:
+    def _find_model(self, context: AssembledContext, options: Mapping[str, Any]) -> Model:
         name = str(options.get("model") or context.model)
         return self.model if name == context.model else self.find_model(name)
 
-    def _arguments(
+    def _build_arguments(
         self, context: AssembledContext, speaking: Dialect, options: Mapping[str, Any], *, cache: bool
     ) -> dict[str, Any]:
         """What a call is given besides what is said: what is added here, the settings, the caller; the last wins."""
-        model = self._model(context, options)
+        model = self._find_model(context, options)
         added: dict[str, Any] = {"model": context.model} if context.model or "model" in options else {}
         given = select_options(speaking.name, context.model_config) | dict(options)
         if speaking.name == "anthropic" and (room := _room(context, model, given.get("thinking"))):

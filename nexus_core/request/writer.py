@@ -31,15 +31,15 @@ class LazyWriter(NamedTuple):
 
     def write(self, context: AssembledContext, api: str, options: Mapping[str, Any], *, cache: bool) -> dict[str, Any]:
         """The arguments of the SDK's call."""
-        return self._writer().write(context, api, options, cache=cache)
+        return self._build_writer().write(context, api, options, cache=cache)
 
     def plan(
         self, context: AssembledContext, api: str, options: Mapping[str, Any], *, cache: bool
     ) -> tuple[Breakpoint, ...]:
         """What the provider is told to keep in its cache."""
-        return self._writer().plan(context, api, options, cache=cache)
+        return self._build_writer().plan(context, api, options, cache=cache)
 
-    def _writer(self) -> CallWriter:
+    def _build_writer(self) -> CallWriter:
         from nexus_core.request.write import build_writer
 
         return build_writer(self.model, self.find_model, self.settings, self.dialects)

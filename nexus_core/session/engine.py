@@ -124,7 +124,7 @@ class LastSentCall:
         tip = None if state.tip is None else state.tip.id
         if self._tip is None or self._tip == tip:
             return True
-        since = [] if tip is None else self._thread.cache.since(self._tip, tip)[1:]
+        since = [] if tip is None else self._thread.cache.read_since(self._tip, tip)[1:]
         return tip is not None and all(step.kind in MARKER_KINDS and "popped" not in step.data for step in since)
 
     def ensure_unmoved(self, state: SessionState) -> None:
@@ -185,7 +185,7 @@ class RecordDecision:
             return step
         taken, sent_from = self._last.taken(state), self._last.sent_from(state)
         data: dict[str, Any] = dict(step.data)
-        data["model"] = data["model"] or state.turn.sealed("model") or ""  # not every API says who has answered
+        data["model"] = data["model"] or state.turn.get_rendered("model") or ""  # not every API says who has answered
         if sent_from is not None:
             data["asked"] = sent_from
         if taken is not None:
@@ -193,7 +193,7 @@ class RecordDecision:
             usage = read_usage(step.data.get("usage"))
             if usage is not None:
                 data["calibration"] = add_calibration_sample(
-                    state.ratios, str(state.turn.sealed("model")), sent, usage.input_tokens
+                    state.calibration_samples, str(state.turn.get_rendered("model")), sent, usage.input_tokens
                 )
         return replace(step, data=data)
 
@@ -289,7 +289,7 @@ class Engine:
             ensure_not_archived(state)
             if state.open_turn is None:
                 static, now = self._thread.static_context(state), self._thread.runtime.now()
-                told = inherit_user_profile(said, state.kept)
+                told = inherit_user_profile(said, state.stored_options)
                 # What nobody could send must not open a turn: a renderer may refuse some of it, such as a time zone.
                 render_input(static.renderer, add_event(static.request, told.message, told.event), (), now)
                 return build_input_step(told, self._thread.model(state, static.settings), now)
@@ -501,7 +501,7 @@ class Engine:
         return recorded
 
     def _recorded(self, step: Step, *, duplicate: bool = False) -> RecordedStep:
-        recorded = self._thread.turn(step).recorded(step, duplicate=duplicate)
+        recorded = self._thread.turn(step).build_recorded_step(step, duplicate=duplicate)
         return replace(recorded, cache=self._thread.get_cache_report(step)) if step.kind == "reply" else recorded
 
 

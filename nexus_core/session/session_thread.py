@@ -82,7 +82,7 @@ class ThreadReader:
             self._seen = SessionState(record, None, None)
             return self._seen
 
-        turn = Turn(self.cache.turn(record.tip))
+        turn = Turn(self.cache.read_turn(record.tip))
         self._seen = SessionState(record, turn.steps[-1], turn)
         return self._seen
 
@@ -111,12 +111,12 @@ class ThreadReader:
 
     def model(self, state: SessionState, settings: Settings) -> str:
         """Whom to ask."""
-        return settings.model_id(str(self.options.model or state.kept.get("model") or ""))
+        return settings.model_id(str(self.options.model or state.stored_options.get("model") or ""))
 
     def plan(self, state: SessionState, said: UserInput | None = None) -> CallPlan:
         """What goes into a call of the open turn, or of one that is only tried out with something said."""
         static, findings = self._stand(state)
-        said = None if said is None else inherit_user_profile(said, state.kept)
+        said = None if said is None else inherit_user_profile(said, state.stored_options)
         cache = self.cache if state.tip is not None else None
         model = self.model(state, static.settings)
         start = said is not None and self._starts(state, static.settings)
@@ -126,7 +126,7 @@ class ThreadReader:
         plan = plan_call(
             self.runtime, cache, state, static, model, user_input=said, starts_session=start, find_trigger=due
         )
-        if state.epoch and self.runtime.prefixes.find(state.epoch, state.view) is None:
+        if state.epoch and self.runtime.prefixes.find(state.epoch, state.sections_digest) is None:
             self.lost_prompt = state.epoch
         if self.lost_prompt:  # the call is planned again once the step with the new prompt is stored
             findings = (*findings, _prompt_gone(self.lost_prompt))
@@ -134,7 +134,7 @@ class ThreadReader:
             findings = (*findings, _nobody_named())
         if moved := self.find_move(state.record):
             findings = (*findings, moved)
-        if cache is not None and (changed := cache.changed()):
+        if cache is not None and (changed := cache.list_changed_steps()):
             findings = (*findings, _changed(changed))
         return plan._replace(findings=(*findings, *plan.findings))
 
@@ -159,7 +159,7 @@ class ThreadReader:
     @property
     def cache(self) -> ThreadCache:
         """What is known of its thread."""
-        return self.runtime.cache(self.label)
+        return self.runtime.get_cache(self.label)
 
     def _starts(self, state: SessionState, settings: Settings) -> bool:
         """True if the next question begins the session: it then says first when it started. A fork has begun before."""
@@ -172,7 +172,7 @@ class ThreadReader:
             found = self._look(state)
         except (FileError, ConfigError) as error:
             return self._stand_still(state, error), (_unread(error),)
-        return self.runtime.static_contexts.stand(found, self._fields(state, found[-1][1].settings)), ()
+        return self.runtime.static_contexts.get_static_context(found, self._fields(state, found[-1][1].settings)), ()
 
     def _stand_still(self, state: SessionState, error: NexusError) -> StaticContext:
         """What stood around it when files could last be read; a conversation goes on, whatever became of them.
@@ -181,49 +181,49 @@ class ThreadReader:
             error: Nothing was sent yet, or everything shall be read again, or something else is wanted now than then.
         """
         prefixes, static_contexts = self.runtime.prefixes, self.runtime.static_contexts
-        epoch = prefixes.find(state.epoch, state.view)
-        if epoch is None or epoch.basis.get("reloads", 0) != state.reloads:
+        epoch = prefixes.find(state.epoch, state.sections_digest)
+        if epoch is None or epoch.key.get("reloads", 0) != state.reloads:
             raise error
-        found = static_contexts.last_look(self._places(state), self._mode(state))
+        found = static_contexts.get_last_load(self._places(state), self._mode(state))
         if found is not None:
             self._settings = found[-1][1].settings
-            return static_contexts.stand(found, self._fields(state, self._settings))
-        self._settings = prefixes.setup(state.setup) if state.setup else Settings()
+            return static_contexts.get_static_context(found, self._fields(state, self._settings))
+        self._settings = prefixes.read_settings(state.settings_digest) if state.settings_digest else Settings()
         request = Request(cwd=self._places(state)[-1], home=self.runtime.home, mode=self._mode(state))
         request = replace(request, **self._fields(state, self._settings)).standing
         from nexus_core.request.static_context import StoredStaticContext, prefix_matches
 
         if not prefix_matches(epoch, request):
             raise error
-        request = replace(request, renderer=str(epoch.basis.get("renderer")))
-        told = prefixes.view(state.view or epoch.view)
+        request = replace(request, renderer=str(epoch.key.get("renderer")))
+        told = prefixes.read_sections(state.sections_digest or epoch.sections_digest)
         return StoredStaticContext(request, self._settings, epoch, told, self.runtime.host)
 
     def _fields(self, state: SessionState, settings: Settings) -> dict[str, Any]:
         """The circumstances that the caller decides."""
-        fields = self.options.over(state.kept)
+        fields = self.options.over(state.stored_options)
         fields.pop("model", None)
         fields["mode"] = self._mode(state)
         return fields | {"tools": self._given_tools(state, settings), "session": self.label}
 
     def _look(self, state: SessionState) -> list[LoadedDirectory]:
-        found = self.runtime.static_contexts.look(self._places(state), self._mode(state))
+        found = self.runtime.static_contexts.load(self._places(state), self._mode(state))
         self._settings = found[-1][1].settings
         return found
 
     def _mode(self, state: SessionState) -> AgentMode:
-        return get_mode(self.options.over(state.kept))
+        return get_mode(self.options.over(state.stored_options))
 
     def _places(self, state: SessionState) -> list[Path]:
-        inherited = state.kept.get("inherits")
+        inherited = state.stored_options.get("inherits")
         return [Path(each) for each in inherited] if isinstance(inherited, list) else [self.runtime.cwd]
 
     def _given_tools(self, state: SessionState, settings: Settings) -> tuple[Tool, ...]:
         """What the caller offers, else what was offered before."""
         if self.options.tools is None:
-            epoch = self.runtime.prefixes.find(state.epoch, state.view)
-            return (epoch.given or ()) if epoch else ()
-        api = self.runtime.model(self.model(state, settings), settings).api
+            epoch = self.runtime.prefixes.find(state.epoch, state.sections_digest)
+            return (epoch.caller_tools or ()) if epoch else ()
+        api = self.runtime.get_model(self.model(state, settings), settings).api
         if api not in self._known_tools:
             self._known_tools[api] = read_tools(self.options.tools, api, self.runtime.dialects)
         return self._known_tools[api]
@@ -283,11 +283,11 @@ class SessionThread(ThreadReader):
 
     def turn(self, step: Step) -> Turn:
         """The turn of a step, up to that step."""
-        return Turn(self.cache.turn(step.id))
+        return Turn(self.cache.read_turn(step.id))
 
     def newest(self, state: SessionState) -> Sequence[Step]:
         """The newest steps, some dozens of them."""
-        return () if state.tip is None else self.cache.newest(state.tip.id, lambda _: True)
+        return () if state.tip is None else self.cache.read_newest(state.tip.id, lambda _: True)
 
     def messages(self, tip: Step, *, as_said: bool = False) -> tuple[Message, ...]:
         """What was said: the latest summary and what it keeps, or all.
@@ -297,7 +297,7 @@ class SessionThread(ThreadReader):
             as_said: Whether what was asked is given in its own words, and not as it was sent.
         """
         sent = read_thread(self.cache, tip, NullSizer(), ReadLimits())
-        return tuple((as_said and each.said) or each.message for each in sent)
+        return tuple((as_said and each.original) or each.message for each in sent)
 
     def spent(self, tip: Step) -> Usage:
         """What it has cost, from its first turn on."""
@@ -399,7 +399,7 @@ class SessionThread(ThreadReader):
         state = self.read()
         found = self._look(state)
         settings = found[-1][1].settings
-        kept = {**state.kept, **self.options.said}
+        kept = {**state.stored_options, **self.options.said}
         made = {name: value for name, value in kept.items() if name in INHERITED_OPTIONS}
         if (mode := get_subagent_mode(get_mode(kept))) != DEFAULT_MODE:
             made["mode"] = mode
@@ -417,7 +417,11 @@ class SessionThread(ThreadReader):
                 self._look(state)
             except NexusError:
                 with suppress(MissingBlobError):
-                    return self.runtime.prefixes.setup(state.setup) if state.setup else Settings()
+                    return (
+                        self.runtime.prefixes.read_settings(state.settings_digest)
+                        if state.settings_digest
+                        else Settings()
+                    )
         return self._settings or Settings()
 
     def _remembered(self, step: NewStep) -> dict[str, Any]:
@@ -450,7 +454,7 @@ class SessionThread(ThreadReader):
     def _weighed(self, step: NewStep, state: SessionState) -> NewStep:
         """A step with what its messages take; long results are cut once and for all."""
         settings = self._settings_known(state)
-        sizer = self.runtime.sizer(self.model(state, settings), settings)
+        sizer = self.runtime.get_sizer(self.model(state, settings), settings)
         limit = get_number(settings, "truncation.tool_result_tokens", MAX_RESULT_TOKENS)
         data: dict[str, Any] = dict(step.data)
         clamps = find_clamps(step.messages, limit, sizer.counter.count)

@@ -37,12 +37,12 @@ class ThreadCache:
         self._ledger = ledger
         self._steps: list[Step] = []
         self._positions: dict[str, int] = {}
-        self._spans: dict[tuple[str, str], list[Step]] = {}
-        self._single: dict[str, Step] = {}
+        self._ranges: dict[tuple[str, str], list[Step]] = {}
+        self._single_steps: dict[str, Step] = {}
         self._unchecked: list[Step] = []
         self._changed: dict[str, None] = {}
         self._sizers: dict[str, TokenSizer] = {}
-        self._used: int | None = None  # the lowest position asked for since the last trim
+        self._lowest_used: int | None = None  # the lowest position asked for since the last trim
         self._since_trim = 0
         self._lock = Lock()
 
@@ -50,9 +50,9 @@ class ThreadCache:
         """Remember a step that was just appended; it has the content that was recorded."""
         with self._lock:
             if self._steps and step.parent == self._steps[-1].id:
-                self._keep([step], is_own=True)
+                self._extend([step], is_own=True)
 
-    def sizer(self, shared: TokenSizer) -> TokenSizer:
+    def get_sizer(self, shared: TokenSizer) -> TokenSizer:
         """Return scales with the same counter that remember the steps of this thread, as long as it does.
 
         Args:
@@ -65,72 +65,72 @@ class ThreadCache:
             self._sizers[shared.name] = known = TokenSizer(shared.counter)
         return known
 
-    def step(self, name: str) -> Step:
+    def get_step(self, name: str) -> Step:
         """The step of that id, known or not."""
         with self._lock:
             if name in self._positions:
-                return self._at(name)
-            if name not in self._single:
+                return self._get_known(name)
+            if name not in self._single_steps:
                 step = self._ledger.step(name)
                 if step is None:
                     hint = "`nexus ledger verify` says what is missing"
                     raise LedgerError(f"there is no step {name}", where=self._ledger.url, hint=hint)
-                self._single = dict([(name, step), *self._single.items()][:MAX_CACHED_RANGES])
+                self._single_steps = dict([(name, step), *self._single_steps.items()][:MAX_CACHED_RANGES])
                 self._unchecked.append(step)
-            return self._single[name]
+            return self._single_steps[name]
 
-    def turn(self, tip: str) -> list[Step]:
+    def read_turn(self, tip: str) -> list[Step]:
         """The steps of the turn that a step is of, up to that step."""
         with self._lock:
-            self._follow(tip)
-            turn = self._at(tip).turn
-        return self.since(turn, tip)
+            self._read_up_to(tip)
+            turn = self._get_known(tip).turn
+        return self.read_since(turn, tip)
 
-    def since(self, first: str, tip: str) -> list[Step]:
+    def read_since(self, first: str, tip: str) -> list[Step]:
         """The steps from one to another, both included.
 
         Raises:
             LedgerError: The first is not among those before the other.
         """
         with self._lock:
-            self._follow(tip)
+            self._read_up_to(tip)
             if first not in self._positions:
                 earlier = self._ledger.step(first)
                 if earlier is not None:
-                    self._reach(earlier.position)
+                    self._read_back_to(earlier.position)
             if first not in self._positions or self._positions[first] > self._positions[tip]:
                 raise LedgerError(
                     f"step {first} is not among those before {tip}",
                     where=self._ledger.url,
                     hint="`nexus ledger verify` says what is wrong",
                 )
-            return self._between(self._positions[first], tip)
+            return self._slice(self._positions[first], tip)
 
-    def span(self, first: str, last: str) -> list[Step]:
+    def read_range(self, first: str, last: str) -> list[Step]:
         """The steps from one to another, both included, wherever they are; what lies behind them is not read."""
         with self._lock:
             if first in self._positions and last in self._positions:
-                return self._between(self._positions[first], last)
-            if (first, last) not in self._spans:
-                self._spans = {(first, last): self._ledger.thread(last, first=first), **self._spans}
-                self._spans = dict(list(self._spans.items())[:MAX_CACHED_RANGES])
-                self._unchecked += self._spans[first, last]
-            return self._spans[first, last]
+                return self._slice(self._positions[first], last)
+            if (first, last) not in self._ranges:
+                self._ranges = {(first, last): self._ledger.thread(last, first=first), **self._ranges}
+                self._ranges = dict(list(self._ranges.items())[:MAX_CACHED_RANGES])
+                self._unchecked += self._ranges[first, last]
+            return self._ranges[first, last]
 
-    def newest(self, tip: str, is_enough: Callable[[Sequence[Step]], bool]) -> list[Step]:
+    def read_newest(self, tip: str, is_enough: Callable[[Sequence[Step]], bool]) -> list[Step]:
         """The newest steps up to one, at least as many as are enough, or all there are."""
         with self._lock:
-            self._follow(tip)
+            self._read_up_to(tip)
             count = STEPS_PER_READ
             while True:
                 first = max(0, self._positions[tip] - count + 1)
-                self._reach(first)
-                found = self._between(first, tip)
+                self._read_back_to(first)
+                found = self._slice(first, tip)
                 if first == 0 or is_enough(found):
                     return found
                 count *= 2
 
-    def changed(self) -> tuple[str, ...]:
+    def list_changed_steps(self) -> tuple[str, ...]:
         """Of the steps that were read, those whose content is not what was recorded; each is looked at once."""
         with self._lock:
             self._check()
@@ -140,7 +140,7 @@ class ThreadCache:
         new, self._unchecked = self._unchecked, []
         self._changed |= {step.id: None for step in new if isinstance(step, StoredStep) and not step.is_as_recorded}
 
-    def _follow(self, tip: str) -> None:
+    def _read_up_to(self, tip: str) -> None:
         """Read on until a step is known."""
         if tip in self._positions:
             return
@@ -149,13 +149,13 @@ class ThreadCache:
             with suppress(LedgerError):  # it is farther back than all that is known, or of another branch
                 newer = self._ledger.thread(tip, first=self._steps[-1].id)
         if newer and newer[0].id == self._steps[-1].id:
-            self._keep(newer[1:])
+            self._extend(newer[1:])
             return
         self._steps.clear()
         self._positions.clear()
-        self._keep(self._ledger.thread(tip, limit=STEPS_PER_READ))
+        self._extend(self._ledger.thread(tip, limit=STEPS_PER_READ))
 
-    def _reach(self, position: int) -> None:
+    def _read_back_to(self, position: int) -> None:
         """Read back until a position is known."""
         first = self._steps[0]
         if first.position > position and first.parent is not None:
@@ -164,7 +164,7 @@ class ThreadCache:
             self._positions.update((step.id, step.position) for step in earlier)
             self._unchecked += earlier
 
-    def _keep(self, steps: Sequence[Step], *, is_own: bool = False) -> None:
+    def _extend(self, steps: Sequence[Step], *, is_own: bool = False) -> None:
         self._since_trim += len(steps)
         if self._since_trim >= STEPS_BETWEEN_TRIMS:
             self._trim()
@@ -178,18 +178,18 @@ class ThreadCache:
         self._check()
         if self._steps:
             newest = self._steps[-1].position
-            count = (newest if self._used is None else min(self._used, newest)) - self._steps[0].position
+            count = (newest if self._lowest_used is None else min(self._lowest_used, newest)) - self._steps[0].position
             for step in self._steps[:count]:
                 del self._positions[step.id]
             del self._steps[:count]
-        self._used, self._since_trim = None, 0
+        self._lowest_used, self._since_trim = None, 0
         for sizer in self._sizers.values():
-            sizer.forget_all_but(self._positions)
+            sizer.retain(self._positions)
 
-    def _at(self, name: str) -> Step:
+    def _get_known(self, name: str) -> Step:
         return self._steps[self._positions[name] - self._steps[0].position]
 
-    def _between(self, first: int, tip: str) -> list[Step]:
+    def _slice(self, first: int, tip: str) -> list[Step]:
         start = self._steps[0].position
-        self._used = first if self._used is None else min(self._used, first)
+        self._lowest_used = first if self._lowest_used is None else min(self._lowest_used, first)
         return self._steps[first - start : self._positions[tip] - start + 1]

@@ -71,13 +71,13 @@ def find_kept_steps(cache: ThreadCache, compaction: Step, tip: str) -> list[Step
     """
     first = compaction.data.get("first_kept")
     if first is None:
-        return cache.since(compaction.id, tip)[1:]
+        return cache.read_since(compaction.id, tip)[1:]
     if not isinstance(first, str):
         raise LedgerError(f"compaction {compaction.id} does not say what it keeps")
-    kept = cache.since(first, tip)
+    kept = cache.read_since(first, tip)
     if kept[0].kind == "input" or kept[0].id == kept[0].turn:
         return kept
-    begun = [step for step in cache.since(kept[0].turn, tip) if holds_turn_input(step)]
+    begun = [step for step in cache.read_since(kept[0].turn, tip) if holds_turn_input(step)]
     opening = [step for step in begun if step.turn == kept[0].turn and step.position < kept[0].position]
     return [*opening, *kept]
 
@@ -85,7 +85,7 @@ def find_kept_steps(cache: ThreadCache, compaction: Step, tip: str) -> list[Step
 def project_pinned_steps(cache: ThreadCache, compaction: Step, sizer: MessageSizer) -> list[HistoryItem]:
     """What was pinned when a compaction summarised the rest; it stands behind the summary, and is never left out."""
     pinned = compaction.data.get("pinned")
-    steps = [each for name in pinned for each in cache.span(name, name)] if isinstance(pinned, list) else []
+    steps = [each for name in pinned for each in cache.read_range(name, name)] if isinstance(pinned, list) else []
     return [each._replace(turn="", is_input=False) for each in project_steps(steps, sizer)]
 
 
@@ -100,14 +100,16 @@ def project_summary(compaction: Step, sizer: MessageSizer) -> list[HistoryItem]:
     if compaction.messages:
         weighed = zip(get_sent_messages(compaction), sizer.count_step_tokens(compaction), strict=True)
         return [
-            HistoryItem(message, tokens, step=name, place=place, told_by=trust, size=sizer.count_bytes(message))
+            HistoryItem(message, tokens, step=name, place=place, summary_trust=trust, size=sizer.count_bytes(message))
             for place, (message, tokens) in enumerate(weighed)
         ]
     message = restore_summary_message(compaction.data, name)
     if message is None:
         return []
     return [
-        HistoryItem(message, sizer.count_tokens(message), step=name, told_by=trust, size=sizer.count_bytes(message))
+        HistoryItem(
+            message, sizer.count_tokens(message), step=name, summary_trust=trust, size=sizer.count_bytes(message)
+        )
     ]
 
 
@@ -151,16 +153,16 @@ def _put_in_place(sent: list[HistoryItem], messages: Iterable[HistoryItem], turn
         first -= 1
     inputs = [place for place in range(first, len(sent)) if sent[place].is_input]
     place = inputs[0] if inputs else len(sent)
-    said = (sent[place].said or sent[place].message) if inputs else None
+    said = (sent[place].original or sent[place].message) if inputs else None
     for each in reversed(inputs):
         del sent[each]
-    sent[place:place] = [each._replace(said=said) for each in messages]
+    sent[place:place] = [each._replace(original=said) for each in messages]
 
 
 def _sent(step: Step, sizer: MessageSizer) -> Sequence[HistoryItem]:
-    known = sizer.projected.get(step.id)
+    known = sizer.items_by_step.get(step.id)
     if known is None:
-        sizer.remember(step.id, known := tuple(_weighed(step, sizer)))
+        sizer.cache_items(step.id, known := tuple(_weighed(step, sizer)))
     return known
 
 
@@ -185,11 +187,11 @@ class ReadLimits(NamedTuple):
     """How much of a thread is read.
 
     Attributes:
-        room: Nothing is read beyond what fits into that; None reads all.
+        max_tokens: Nothing is read beyond what fits into that; None reads all.
         turn: The open turn, which is read in any case.
     """
 
-    room: int | None = None
+    max_tokens: int | None = None
     turn: str = ""
 
 
@@ -197,22 +199,22 @@ def read_thread(cache: ThreadCache, tip: Step, sizer: MessageSizer, bounds: Read
     """The messages of a thread: the latest summary and what it keeps, or all."""
     if tip.compaction is not None:
         stretch = read_thread_parts(cache, tip, sizer)
-        return [*stretch.summary, *stretch.carried, *stretch.kept]
+        return [*stretch.summary, *stretch.pinned, *stretch.kept]
 
     projected: dict[str, list[HistoryItem]] = {}
 
     def is_enough(steps: Sequence[Step]) -> bool:
-        if bounds.room is None or (
+        if bounds.max_tokens is None or (
             bounds.turn not in ("", PREVIEW_TURN) and all(step.id != bounds.turn for step in steps)
         ):
             return False
         summed = steps[-1].total - steps[0].total + steps[0].tokens
-        if steps[0].counter == steps[-1].counter == sizer.name and 0 <= summed <= bounds.room:
+        if steps[0].counter == steps[-1].counter == sizer.name and 0 <= summed <= bounds.max_tokens:
             return False  # told from the running sums alone
         projected[steps[0].id] = project_steps(steps, sizer, bounds.turn)
-        return sum(sent.tokens for sent in projected[steps[0].id]) > bounds.room
+        return sum(sent.tokens for sent in projected[steps[0].id]) > bounds.max_tokens
 
-    steps = cache.newest(tip.id, is_enough)
+    steps = cache.read_newest(tip.id, is_enough)
     return projected.get(steps[0].id) or project_steps(steps, sizer, bounds.turn)
 
 
@@ -221,12 +223,12 @@ class ThreadParts(NamedTuple):
 
     Attributes:
         summary: What stands for all that came before.
-        carried: What was pinned then.
+        pinned: What was pinned then.
         kept: Everything since, or all there is.
     """
 
     summary: list[HistoryItem]
-    carried: list[HistoryItem]
+    pinned: list[HistoryItem]
     kept: list[HistoryItem]
 
 
@@ -234,7 +236,7 @@ def read_thread_parts(cache: ThreadCache, tip: Step, sizer: MessageSizer) -> Thr
     """The messages of a thread by what became of them; all are read."""
     if tip.compaction is None:
         return ThreadParts([], [], read_thread(cache, tip, sizer, ReadLimits()))
-    compaction = cache.step(tip.compaction)
+    compaction = cache.get_step(tip.compaction)
     kept = project_steps(find_kept_steps(cache, compaction, tip.id), sizer)
     return ThreadParts(project_summary(compaction, sizer), project_pinned_steps(cache, compaction, sizer), kept)
 
@@ -247,15 +249,17 @@ def read_truncated_thread(
     Raises:
         LedgerError: The cut names a step that is not there.
     """
-    steps = {step.id: step for span in cut.spans for step in cache.span(span.first.step, span.until or span.last.step)}
-    newest = cache.since(cut.since.step, tip.id)
+    steps = {
+        step.id: step for span in cut.spans for step in cache.read_range(span.first.step, span.until or span.last.step)
+    }
+    newest = cache.read_since(cut.since.step, tip.id)
     if turn not in ("", PREVIEW_TURN):  # what the open turn is about stays, even if the cut is inside of it
-        steps |= {step.id: step for step in cache.turn(tip.id) if holds_turn_input(step)}
+        steps |= {step.id: step for step in cache.read_turn(tip.id) if holds_turn_input(step)}
     steps |= {step.id: step for step in newest}
     sent = project_steps(sorted(steps.values(), key=lambda step: step.position), sizer, turn)
     if cut.compaction is None:
         return sent
-    compaction = cache.step(cut.compaction)
+    compaction = cache.get_step(cut.compaction)
     return [*project_summary(compaction, sizer), *project_pinned_steps(cache, compaction, sizer), *sent]
 
 
@@ -268,21 +272,21 @@ def list_dropped_steps(
     position, total = _beginning(cache, cut)
     for begins, ends in [*((span.first, span.last) for span in cut.spans), (cut.since, None)]:
         is_tried = begins.step == PREVIEW_TURN  # all of the thread is left out but for what is about to be said
-        step = tip if is_tried else cache.step(begins.step)
+        step = tip if is_tried else cache.get_step(begins.step)
         before, tokens = (step.position, step.total) if is_tried else (step.position - 1, step.total - step.tokens)
         if before >= position:
             known = tokens - total if step.counter == counter and tokens >= total else None
             yield Decision(action="dropped", rule=cut.rule, first=position, last=before, tokens_before=known)
         if ends is not None:
-            last = cache.step(ends.step)
+            last = cache.get_step(ends.step)
             position, total = last.position + 1, last.total
 
 
 def list_masked_steps(cache: ThreadCache, sent: Sequence[HistoryItem]) -> Iterator[Decision]:
     """A decision about the messages whose pictures and documents are told in words; it counts steps, too."""
-    hidden = [each for each in sent if each.hidden]
+    hidden = [each for each in sent if each.masked_media]
     if hidden:
-        first, last = cache.step(hidden[0].step).position, cache.step(hidden[-1].step).position
+        first, last = cache.get_step(hidden[0].step).position, cache.get_step(hidden[-1].step).position
         tokens = sum(each.tokens for each in hidden)
         yield Decision(action="masked", rule=REQUEST_BYTES_RULE, first=first, last=last, tokens_after=tokens)
 
@@ -291,7 +295,7 @@ def _beginning(cache: ThreadCache, cut: TruncationPoint) -> tuple[int, int]:
     """The first step that could have been sent, and the tokens before it."""
     if cut.compaction is None:
         return 0, 0
-    compaction = cache.step(cut.compaction)
+    compaction = cache.get_step(cut.compaction)
     first = compaction.data.get("first_kept")
-    step = cache.step(first) if isinstance(first, str) else compaction
+    step = cache.get_step(first) if isinstance(first, str) else compaction
     return step.position, step.total - step.tokens

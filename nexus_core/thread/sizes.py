@@ -117,10 +117,10 @@ class MessageSizer(Protocol):
         """The counter."""
 
     @property
-    def projected(self) -> Mapping[str, tuple[HistoryItem, ...]]:
+    def items_by_step(self) -> Mapping[str, tuple[HistoryItem, ...]]:
         """What is remembered of steps: their messages, as they are sent."""
 
-    def remember(self, step: str, sent: tuple[HistoryItem, ...]) -> None:
+    def cache_items(self, step: str, sent: tuple[HistoryItem, ...]) -> None:
         """Remember the messages of a step."""
 
     def count_tokens(self, message: Message) -> int:
@@ -137,9 +137,9 @@ class NullSizer:
     """For those who only want to read: nothing is counted, and no counter is needed."""
 
     name = ""
-    projected: Mapping[str, tuple[HistoryItem, ...]] = MappingProxyType({})
+    items_by_step: Mapping[str, tuple[HistoryItem, ...]] = MappingProxyType({})
 
-    def remember(self, step: str, sent: tuple[HistoryItem, ...]) -> None:
+    def cache_items(self, step: str, sent: tuple[HistoryItem, ...]) -> None:
         """Nothing is remembered."""
 
     def count_tokens(self, message: Message) -> int:  # noqa: ARG002 - whatever it is
@@ -166,20 +166,20 @@ class TokenSizer:
 
     def __init__(self, counter: CachingCounter) -> None:
         self.counter = counter
-        self.projected: dict[str, tuple[HistoryItem, ...]] = {}
-        self.grouped: dict[object, GroupedItems] = {}
-        self.placed: dict[tuple[str, int, int], Placement] = {}
-        self._known: dict[str, list[int]] = {}
-        self._hidden: dict[tuple[str, int], HistoryItem] = {}
+        self.items_by_step: dict[str, tuple[HistoryItem, ...]] = {}
+        self.groups: dict[object, GroupedItems] = {}
+        self.placements: dict[tuple[str, int, int], Placement] = {}
+        self._step_tokens: dict[str, list[int]] = {}
+        self._masked_items: dict[tuple[str, int], HistoryItem] = {}
 
     @property
     def name(self) -> str:
         """The counter."""
         return self.counter.name
 
-    def forget_all_but(self, steps: Collection[str]) -> None:
+    def retain(self, steps: Collection[str]) -> None:
         """Drop what is remembered of all steps but some; several threads may weigh meanwhile."""
-        keyed: tuple[dict[Any, Any], ...] = (self.projected, self._known, self.placed, self._hidden)
+        keyed: tuple[dict[Any, Any], ...] = (self.items_by_step, self._step_tokens, self.placements, self._masked_items)
         for known in keyed:
             for key in list(known):
                 if (key if isinstance(key, str) else key[0]) not in steps:
@@ -196,15 +196,15 @@ class TokenSizer:
     def replace_media(self, sent: HistoryItem) -> HistoryItem:
         """A message with its pictures and documents in words; the same where it has none."""
         key = sent.step, sent.place
-        known = self._hidden.get(key)
+        known = self._masked_items.get(key)
         if known is None:
-            self._hidden[key] = known = replace_item_media(sent, self.count_tokens)
+            self._masked_items[key] = known = replace_item_media(sent, self.count_tokens)
         # What was said before it was put into words is not known wherever it is read.
-        return known._replace(said=replace_original_media(sent)) if known.hidden > sent.hidden else sent
+        return known._replace(original=replace_original_media(sent)) if known.masked_media > sent.masked_media else sent
 
-    def remember(self, step: str, sent: tuple[HistoryItem, ...]) -> None:
+    def cache_items(self, step: str, sent: tuple[HistoryItem, ...]) -> None:
         """Remember the messages of a step."""
-        self.projected[step] = sent
+        self.items_by_step[step] = sent
 
     def count_step_tokens(self, step: Step) -> list[int]:
         """What each message of a step takes, as it is sent."""
@@ -215,7 +215,7 @@ class TokenSizer:
                 return [int(size) for size in sizes]
             if len(step.messages) == 1:
                 return [step.tokens]
-        known = self._known.get(step.id)
+        known = self._step_tokens.get(step.id)
         if known is None:
-            self._known[step.id] = known = [self.count_tokens(message) for message in get_sent_messages(step)]
+            self._step_tokens[step.id] = known = [self.count_tokens(message) for message in get_sent_messages(step)]
         return known

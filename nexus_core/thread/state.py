@@ -67,11 +67,11 @@ class LearnedLimit(NamedTuple):
 
     Attributes:
         limit: What it said.
-        thought: What we thought then.
+        assumed: What we thought then.
     """
 
     limit: int
-    thought: int
+    assumed: int
 
 
 LearnedLimits = dict[str, LearnedLimit]
@@ -107,7 +107,7 @@ def get_learned_limit(known: LearnedLimits, model: str, thought: int) -> int:
         thought: How many it reads as far as settings and plugins know.
     """
     named = known.get(model)
-    return thought if named is None or named.thought != thought else named.limit
+    return thought if named is None or named.assumed != thought else named.limit
 
 
 def _is_row(row: object) -> bool:
@@ -141,14 +141,14 @@ class SessionState(NamedTuple):
         return self.turn if self.turn is not None and self.turn.is_open else None
 
     @property
-    def kept(self) -> JSON:
+    def stored_options(self) -> JSON:
         """What the session remembers."""
         return {} if self.record is None else self.record.data
 
     @property
     def reloads(self) -> int:
         """How often it was told to read everything again."""
-        reloads = self.kept.get("reloads")
+        reloads = self.stored_options.get("reloads")
         return reloads if isinstance(reloads, int) else 0
 
     @property
@@ -157,12 +157,12 @@ class SessionState(NamedTuple):
         return self._text("epoch")
 
     @property
-    def view(self) -> str:
+    def sections_digest(self) -> str:
         """What the model was told last, by its digest."""
         return self._text("view")
 
     @property
-    def setup(self) -> str:
+    def settings_digest(self) -> str:
         """What the settings said about calls when something was last sent, by its digest."""
         return self._text("setup")
 
@@ -172,17 +172,17 @@ class SessionState(NamedTuple):
         return read_truncation_point(self._data.get("cut"))
 
     @property
-    def ratios(self) -> CalibrationSamples:
+    def calibration_samples(self) -> CalibrationSamples:
         """How providers have counted."""
         return read_calibration_samples(self._data.get("calibration"))
 
     @property
-    def windows(self) -> LearnedLimits:
+    def learned_windows(self) -> LearnedLimits:
         """The windows that providers named."""
         return read_learned_limits(self._data.get("windows"))
 
     @property
-    def request_bytes(self) -> LearnedLimits:
+    def learned_request_bytes(self) -> LearnedLimits:
         """The sizes of requests that were refused as too large, less one."""
         return read_learned_limits(self._data.get("request_bytes"))
 

@@ -40,7 +40,7 @@ def count_turns(cache: ThreadCache, tip: Step) -> int:
         return any("turns" in step.data for step in steps)
 
     found = 0
-    for step in reversed(cache.newest(tip.id, is_numbered)):
+    for step in reversed(cache.read_newest(tip.id, is_numbered)):
         if isinstance(number := step.data.get("turns"), int):
             return found + number
         found += opens_turn(step)
@@ -63,7 +63,7 @@ def count_tokens(cache: ThreadCache, tip: Step) -> int:
         return any(TOKENS_FIELD in step.data for step in steps)
 
     found = 0
-    for step in reversed(cache.newest(tip.id, is_summed)):
+    for step in reversed(cache.read_newest(tip.id, is_summed)):
         if isinstance(number := step.data.get(TOKENS_FIELD), int):
             return found + number
         found += step.tokens
@@ -90,7 +90,7 @@ def is_session_start_step(step: Step) -> bool:
 
 def get_parent_turn(cache: ThreadCache, parent: str | None) -> str | None:
     """Return the turn of a step's parent; None for the first turn, also behind the start of the session."""
-    before = None if parent is None else cache.step(parent)
+    before = None if parent is None else cache.get_step(parent)
     return None if before is None or is_session_start_step(before) else before.turn
 
 
@@ -136,7 +136,7 @@ def sum_usage(cache: ThreadCache, tip: Step) -> Usage:
         return any("spent" in step.data for step in steps)
 
     found: list[Usage] = []
-    for step in reversed(cache.newest(tip.id, is_summed)):
+    for step in reversed(cache.read_newest(tip.id, is_summed)):
         if (spent := read_usage(step.data.get("spent"))) is not None:
             found.append(spent)
             break

@@ -155,17 +155,17 @@ class Turn:
         return not self.steps[-1].closes
 
     @property
-    def is_sealed(self) -> bool:
+    def is_rendered(self) -> bool:
         """Whether it is written down how what was said is sent."""
         return any(step.kind == "sealed" for step in self.steps)
 
     @property
-    def said(self) -> Message | None:
+    def input_message(self) -> Message | None:
         """What it is about, before it was put into words."""
         first = self.steps[0]
         return first.messages[0] if first.kind == "input" and first.messages else None
 
-    def sealed(self, name: str) -> object:
+    def get_rendered(self, name: str) -> object:
         """What was written down last under a name about how it is sent; None where nothing was."""
         return next(
             (step.data[name] for step in reversed(self.steps) if step.kind == "sealed" and name in step.data), None
@@ -186,7 +186,7 @@ class Turn:
         }
 
     @cached_property
-    def answers(self) -> dict[CallKey, AnsweredCall]:
+    def answered(self) -> dict[CallKey, AnsweredCall]:
         """The results that are there."""
         return {
             key: AnsweredCall(step, result)
@@ -199,9 +199,9 @@ class Turn:
         """The calls that wait for their result."""
         if not self.is_open:
             return ()
-        return tuple(RecordedCall(key, call) for key, call in self.calls.items() if key not in self.answers)
+        return tuple(RecordedCall(key, call) for key, call in self.calls.items() if key not in self.answered)
 
-    def recorded(self, step: Step, *, duplicate: bool = False) -> RecordedStep:
+    def build_recorded_step(self, step: Step, *, duplicate: bool = False) -> RecordedStep:
         """A step of this turn, as its caller sees it."""
         is_reply = step.kind in ("reply", "turn")
         return RecordedStep(

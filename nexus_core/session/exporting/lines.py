@@ -114,7 +114,7 @@ def _referred(ledger: Ledger, records: Iterable[SessionRecord], steps: Iterable[
     named = {str(value): name for step in steps for name, value in step.data.items() if _is_address(name, value)}
     for digest, name in named.items():
         if name == EPOCH:
-            digests.update(dict.fromkeys(filter(None, (digest, read_prefix(_blob(ledger, digest)).view))))
+            digests.update(dict.fromkeys(filter(None, (digest, read_prefix(_blob(ledger, digest)).sections_digest))))
         elif name == VIEW or ledger.blob(digest) is not None:
             digests[digest] = None
     return list(digests)

@@ -55,7 +55,7 @@ def tally_until(ledger: Ledger, tip: str | None) -> Tally:
     if tip is None:
         return Tally()
     tail = ThreadCache(ledger)
-    step = tail.step(tip)
+    step = tail.get_step(tip)
     return Tally(count_turns(tail, step), step.position + 1, _messages_until(tail, step), count_tokens(tail, step))
 
 
@@ -64,7 +64,7 @@ def _messages_until(tail: ThreadCache, tip: Step) -> int:
         return any(MESSAGES in step.data for step in steps)
 
     found = 0
-    for step in reversed(tail.newest(tip.id, is_numbered)):
+    for step in reversed(tail.read_newest(tip.id, is_numbered)):
         if isinstance(number := step.data.get(MESSAGES), int):
             return found + number
         found += messages_of(step.kind, len(step.messages))

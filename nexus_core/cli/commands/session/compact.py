@@ -251,7 +251,7 @@ def _preview_undo(nexus: Nexus, label: str) -> RevertedCompaction:
     """What would be taken back."""
     record = find_session(nexus.ledger, label)
     tail = ThreadCache(nexus.ledger)
-    return find_latest_compaction(tail, None if record.tip is None else tail.step(record.tip))
+    return find_latest_compaction(tail, None if record.tip is None else tail.get_step(record.tip))
 
 
 def _print_steps(cli: CliContext, steps: tuple[Step, ...], *, full: bool, secrets: bool) -> None:
