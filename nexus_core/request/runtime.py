@@ -1,4 +1,4 @@
-"""What the sessions of a Nexus have in common: plugins, ledger, surroundings, and what was read or counted before."""
+"""SessionRuntime: plugins, ledger and caches shared by all sessions of a Nexus."""
 
 from __future__ import annotations
 
@@ -25,26 +25,29 @@ if TYPE_CHECKING:
     from nexus_core.types.settings import Settings
 
 MAX_RESULT_TOKENS = 8000
-"""A longer result of a tool is sent in part, unless `truncation.tool_result_tokens` says otherwise."""
+"""A longer tool result is sent as head and tail, unless `truncation.tool_result_tokens` sets another limit."""
 MAX_CACHED_THREADS = 8
-"""So many threads are remembered, those used last."""
+"""Least recently used threads are evicted."""
 
 
 def get_time_ms() -> int:
-    """The time, in milliseconds since 1970."""
+    """Return the time, in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
 class SessionRuntime:
-    """Where sessions live.
+    """Plugins, ledger, token counters and caches of all sessions of a Nexus.
 
     Args:
-        cwd: The directory the agent works in.
-        home: The user's own Nexus directory.
-        host: The plugins; `dialects` are the shapes that they know, and those that are built in.
-        ledger: Opens the ledger, or gives the one that is open.
-        static_contexts: Finds out what stands around a conversation.
-        summarize: The caller's own summarizer.
+        cwd: The directory that the agent works in.
+        home: The user's Nexus directory.
+        host: The plugin manager.
+        ledger: Returns the ledger, opening it at the first call.
+        static_contexts: Cache of static contexts.
+        summarize: The caller's summarizer; None for those of plugins.
+
+    Attributes:
+        dialects: The built-in API dialects and those of plugins.
     """
 
     def __init__(
@@ -72,16 +75,16 @@ class SessionRuntime:
         self._thread_caches: dict[str, ThreadCache] = {}
 
     def now(self) -> int:
-        """The time, in milliseconds since 1970."""
+        """Return the time, in milliseconds since 1970."""
         return get_time_ms()
 
     @property
     def ledger(self) -> Ledger:
-        """Where conversations are kept."""
+        """The ledger, opened at the first access."""
         return self._open_ledger()
 
     def get_cache(self, label: str) -> ThreadCache:
-        """What is known of a session's thread."""
+        """Return the cached thread of a session."""
         from nexus_core.thread.cache import ThreadCache
 
         cache = self._thread_caches.pop(label, None) or ThreadCache(self.ledger)
@@ -91,49 +94,49 @@ class SessionRuntime:
         return cache
 
     def forget(self, labels: Iterable[str]) -> None:
-        """Drop what is remembered of sessions that were deleted."""
+        """Drop the cached threads of deleted sessions."""
         for label in labels:
             self._thread_caches.pop(label, None)
 
     def get_strategy(self, settings: Settings) -> TruncationStrategy:
-        """What chooses among messages when not all fit."""
+        """Return the truncation strategy of the settings."""
         return self.host.truncations().get(str(settings.get("truncation.strategy", "oldest_first")))
 
     def get_sizer(self, model: str, settings: Settings) -> TokenSizer:
-        """Who weighs for a model; the same for all models with one counter, and for all sessions."""
-        asked = self._model_sizers.get(model)
-        if asked is None or asked[0] is not settings:
+        """Return the sizer for a model; models with the same token counter share one."""
+        cached = self._model_sizers.get(model)
+        if cached is None or cached[0] is not settings:
             counter = open_counter(model, host=self.host, settings=settings)
-            known = self._sizers.get(counter.name)
-            if known is None or known.counter is not counter:
-                self._sizers[counter.name] = known = TokenSizer(counter)
-            self._model_sizers[model] = asked = settings, known
-        return asked[1]
+            sizer = self._sizers.get(counter.name)
+            if sizer is None or sizer.counter is not counter:
+                self._sizers[counter.name] = sizer = TokenSizer(counter)
+            self._model_sizers[model] = cached = settings, sizer
+        return cached[1]
 
     def get_prefix_sizer(self, counter: CachingCounter) -> PrefixSizer:
-        """Return the sizes of system prompts and tools by a counter, shared by all sessions."""
-        known = self._prefix_sizers.get(counter.name)
-        if known is None or known.counter is not counter:
-            self._prefix_sizers[counter.name] = known = PrefixSizer(counter)
-        return known
+        """Return the prefix sizer of a token counter, shared by all sessions."""
+        sizer = self._prefix_sizers.get(counter.name)
+        if sizer is None or sizer.counter is not counter:
+            self._prefix_sizers[counter.name] = sizer = PrefixSizer(counter)
+        return sizer
 
     def get_model(self, name: str, settings: Settings) -> Model:
-        """What is known of a model."""
+        """Return what plugins and settings know of a model."""
         return self._look_up_model(name, settings)[1]
 
     def find_model_finding(self, name: str, settings: Settings) -> Finding | None:
-        """What to know about a model that nobody knows."""
+        """Return the finding about an unknown model; None for a known one."""
         return self._look_up_model(name, settings)[2]
 
     def _look_up_model(self, name: str, settings: Settings) -> tuple[Settings, Model, Finding | None]:
-        known = self._models.get(name)
-        if known is None or known[0] is not settings:
+        cached = self._models.get(name)
+        if cached is None or cached[0] is not settings:
             model = get_model(name, host=self.host, settings=settings)
-            self._models[name] = known = settings, model, find_model_finding(name, host=self.host, settings=settings)
-        return known
+            self._models[name] = cached = settings, model, find_model_finding(name, host=self.host, settings=settings)
+        return cached
 
 
 def get_number(settings: Settings, name: str, default: int) -> int:
-    """A setting that is a number."""
+    """Return an integer setting; the default if it is missing or not an integer."""
     value = settings.get(name, default)
     return value if isinstance(value, int) else default

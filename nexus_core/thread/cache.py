@@ -1,4 +1,4 @@
-"""The newest steps of a session's thread, read when they are needed and kept as long as they are used."""
+"""Cache of the newest steps of a session's thread, read on demand and dropped when unused."""
 
 from __future__ import annotations
 
@@ -16,21 +16,24 @@ if TYPE_CHECKING:
     from nexus_core.types.ledger import Ledger, Step
 
 STEPS_PER_READ = 32
-"""So many steps are read at first; twice as many each time that is not enough."""
+"""Steps of the first read; doubled each time that they are not enough."""
 MAX_CACHED_RANGES = 32
-"""So many pieces of the thread that lie farther back are remembered, and so many single steps."""
+"""Ranges farther back in the thread that are cached, and as many single steps."""
 STEPS_BETWEEN_TRIMS = 128
-"""After so many new steps, those that were not asked for meanwhile are dropped: often enough to keep memory flat,
-seldom enough that a call pays nothing for it. The ledger still has them."""
+"""New steps after which unused ones are dropped: often enough to keep memory flat, seldom enough not to slow down a
+call. The ledger still has them."""
 MAX_SIZERS = 4
-"""A session that changes its model may change its counter; few know more than two."""
+"""A session that changes its model may change its token counter; few use more than two."""
 
 
 class ThreadCache:
-    """What is known of a thread, from some step up to the newest that was seen.
+    """The newest steps of a session's thread, without gaps.
 
-    Holds what the last calls have asked for, however long the thread grows. Safe for several threads: what it returns
-    is a copy, and steps never change.
+    Holds what the last calls have asked for, however long the thread grows. Thread-safe: methods return copies, and
+    steps are immutable.
+
+    Args:
+        ledger: The ledger with the steps.
     """
 
     def __init__(self, ledger: Ledger) -> None:
@@ -47,16 +50,16 @@ class ThreadCache:
         self._lock = Lock()
 
     def add(self, step: Step) -> None:
-        """Remember a step that was just appended; it has the content that was recorded."""
+        """Add a step that was just appended, so that it need not be read or checked."""
         with self._lock:
             if self._steps and step.parent == self._steps[-1].id:
-                self._extend([step], is_own=True)
+                self._extend([step], is_recorded_here=True)
 
     def get_sizer(self, shared: TokenSizer) -> TokenSizer:
-        """Return scales with the same counter that remember the steps of this thread, as long as it does.
+        """Return a sizer with the same counter that caches this thread's steps.
 
         Args:
-            shared: Those of all sessions with that counter.
+            shared: The sizer of all sessions with that counter.
         """
         known = self._sizers.get(shared.name)
         if known is None or known.counter is not shared.counter:
@@ -65,32 +68,36 @@ class ThreadCache:
             self._sizers[shared.name] = known = TokenSizer(shared.counter)
         return known
 
-    def get_step(self, name: str) -> Step:
-        """The step of that id, known or not."""
+    def get_step(self, step_id: str) -> Step:
+        """Return the step with an id, from the ledger if it is not cached.
+
+        Raises:
+            LedgerError: The ledger has no such step.
+        """
         with self._lock:
-            if name in self._positions:
-                return self._get_known(name)
-            if name not in self._single_steps:
-                step = self._ledger.step(name)
+            if step_id in self._positions:
+                return self._get_known(step_id)
+            if step_id not in self._single_steps:
+                step = self._ledger.step(step_id)
                 if step is None:
                     hint = "`nexus ledger verify` says what is missing"
-                    raise LedgerError(f"there is no step {name}", where=self._ledger.url, hint=hint)
-                self._single_steps = dict([(name, step), *self._single_steps.items()][:MAX_CACHED_RANGES])
+                    raise LedgerError(f"there is no step {step_id}", where=self._ledger.url, hint=hint)
+                self._single_steps = dict([(step_id, step), *self._single_steps.items()][:MAX_CACHED_RANGES])
                 self._unchecked.append(step)
-            return self._single_steps[name]
+            return self._single_steps[step_id]
 
     def read_turn(self, tip: str) -> list[Step]:
-        """The steps of the turn that a step is of, up to that step."""
+        """Return the steps of a step's turn, up to that step."""
         with self._lock:
             self._read_up_to(tip)
             turn = self._get_known(tip).turn
         return self.read_since(turn, tip)
 
     def read_since(self, first: str, tip: str) -> list[Step]:
-        """The steps from one to another, both included.
+        """Return the steps from `first` to `tip`, both included.
 
         Raises:
-            LedgerError: The first is not among those before the other.
+            LedgerError: `first` is not an ancestor of `tip`.
         """
         with self._lock:
             self._read_up_to(tip)
@@ -107,7 +114,10 @@ class ThreadCache:
             return self._slice(self._positions[first], tip)
 
     def read_range(self, first: str, last: str) -> list[Step]:
-        """The steps from one to another, both included, wherever they are; what lies behind them is not read."""
+        """Return the steps from `first` to `last`, both included.
+
+        The steps after them are not read.
+        """
         with self._lock:
             if first in self._positions and last in self._positions:
                 return self._slice(self._positions[first], last)
@@ -118,7 +128,7 @@ class ThreadCache:
             return self._ranges[first, last]
 
     def read_newest(self, tip: str, is_enough: Callable[[Sequence[Step]], bool]) -> list[Step]:
-        """The newest steps up to one, at least as many as are enough, or all there are."""
+        """Return the newest steps up to `tip`, until `is_enough` or all are read."""
         with self._lock:
             self._read_up_to(tip)
             count = STEPS_PER_READ
@@ -131,7 +141,7 @@ class ThreadCache:
                 count *= 2
 
     def list_changed_steps(self) -> tuple[str, ...]:
-        """Of the steps that were read, those whose content is not what was recorded; each is looked at once."""
+        """Return the ids of steps read so far whose content was changed."""
         with self._lock:
             self._check()
             return tuple(self._changed)
@@ -141,12 +151,12 @@ class ThreadCache:
         self._changed |= {step.id: None for step in new if isinstance(step, StoredStep) and not step.is_as_recorded}
 
     def _read_up_to(self, tip: str) -> None:
-        """Read on until a step is known."""
+        """Read forward until a step is cached."""
         if tip in self._positions:
             return
         newer: list[Step] = []
         if self._steps:
-            with suppress(LedgerError):  # it is farther back than all that is known, or of another branch
+            with suppress(LedgerError):  # the tip is before all cached steps, or on another branch
                 newer = self._ledger.thread(tip, first=self._steps[-1].id)
         if newer and newer[0].id == self._steps[-1].id:
             self._extend(newer[1:])
@@ -156,7 +166,7 @@ class ThreadCache:
         self._extend(self._ledger.thread(tip, limit=STEPS_PER_READ))
 
     def _read_back_to(self, position: int) -> None:
-        """Read back until a position is known."""
+        """Read backward until a position is cached."""
         first = self._steps[0]
         if first.position > position and first.parent is not None:
             earlier = self._ledger.thread(first.parent, limit=first.position - position)
@@ -164,17 +174,20 @@ class ThreadCache:
             self._positions.update((step.id, step.position) for step in earlier)
             self._unchecked += earlier
 
-    def _extend(self, steps: Sequence[Step], *, is_own: bool = False) -> None:
+    def _extend(self, steps: Sequence[Step], *, is_recorded_here: bool = False) -> None:
         self._since_trim += len(steps)
         if self._since_trim >= STEPS_BETWEEN_TRIMS:
             self._trim()
         self._steps += steps
-        if not is_own:
+        if not is_recorded_here:
             self._unchecked += steps
         self._positions.update((step.id, step.position) for step in steps)
 
     def _trim(self) -> None:
-        """Drop the steps before all that were asked for since the last time; the newest stays."""
+        """Drop the steps before all that were used since the last trim.
+
+        The newest step stays.
+        """
         self._check()
         if self._steps:
             newest = self._steps[-1].position
@@ -186,8 +199,8 @@ class ThreadCache:
         for sizer in self._sizers.values():
             sizer.retain(self._positions)
 
-    def _get_known(self, name: str) -> Step:
-        return self._steps[self._positions[name] - self._steps[0].position]
+    def _get_known(self, step_id: str) -> Step:
+        return self._steps[self._positions[step_id] - self._steps[0].position]
 
     def _slice(self, first: int, tip: str) -> list[Step]:
         start = self._steps[0].position

@@ -44,7 +44,7 @@ def test_a_thread_is_walked_back_over_its_forks(ledger: MemoryLedger) -> None:
 
     for at_once in (1, 2, 3, 500):
         tip = ledger.session("fork").tip  # type: ignore[union-attr]
-        walked = [step.messages[0].content for step in walk_back(ledger, tip, at_once=at_once)]
+        walked = [step.messages[0].content for step in walk_back(ledger, tip, batch_size=at_once)]
 
         assert walked == ["five", "four", "two", "one"]
     assert list(walk_back(ledger, None)) == []
@@ -54,7 +54,7 @@ def test_no_more_is_read_than_is_walked(ledger: MemoryLedger) -> None:
     steps = add_turns(ledger, "main", *map(str, range(100)))
     counting: Any = Counting(ledger)
 
-    assert next(walk_back(counting, steps[-1].id, at_once=10)) == steps[-1]
+    assert next(walk_back(counting, steps[-1].id, batch_size=10)) == steps[-1]
 
     assert counting.read == 10
 
