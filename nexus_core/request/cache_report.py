@@ -50,81 +50,6 @@ class CallFacts(NamedTuple):
     at: int
 
 
-def report_cache(
-    call: CallFacts, before: CallFacts | None, minimum: int, blame_prefix: Callable[[], CacheMiss | None]
-) -> CacheReport:
-    """Return expected and actual cached tokens of a call, and why they differ.
-
-    Args:
-        call: The call.
-        before: The call before it in the session; None for the first.
-        minimum: The smallest prefix in tokens that the model's provider caches; 0 if unknown.
-        blame_prefix: Returns the difference between the prefixes of both calls.
-    """
-    if before is None:
-        message = "this was the first call, so nothing was cached yet"
-        return CacheReport(expected=0, got=call.cached, blame=CacheMiss(cause="first", message=message))
-    if before.sent is None or call.cached is None:
-        return CacheReport(expected=before.sent, got=call.cached)
-    if call.cached >= before.sent * CACHE_TOLERANCE:
-        return CacheReport(expected=before.sent, got=call.cached)
-    blame = next(_find_causes(call, before, minimum, blame_prefix))
-    return CacheReport(expected=before.sent, got=call.cached, blame=blame)
-
-
-def compare_prefixes(
-    before: Prefix, after: Prefix, sections_before: Sequence[Section], sections_after: Sequence[Section]
-) -> CacheMiss | None:
-    """Return the first difference between two prefixes; None if there is none.
-
-    Tools come before sections, as providers read them.
-    """
-    renderers = before.key.get("renderer"), after.key.get("renderer")
-    if renderers[0] != renderers[1]:
-        return CacheMiss(cause="renderer", name=str(renderers[1]), message=f"the renderer is {renderers[1]} now")
-    tools = {tool.name: tool for tool in before.tools}, {tool.name: tool for tool in after.tools}
-    for name in dict.fromkeys([*tools[1], *tools[0]]):
-        if tools[0].get(name) != tools[1].get(name):
-            message = f"the tool {name!r} {_describe_change(name in tools[0], name in tools[1])}"
-            return CacheMiss(cause="tool", name=name, message=message)
-    if list(tools[0]) != list(tools[1]):
-        return CacheMiss(cause="tool", message="the tools are in another order")
-    for was, section in find_changed_sections(sections_before, sections_after):
-        found = section or was
-        if found is not None:
-            source = found.source or Source(uri="plugin:nexus")
-            message = f"{found.title!r} ({source.uri}) {_describe_change(was is not None, section is not None)}"
-            return CacheMiss(cause="section", name=found.title, source=source, message=message)
-    return None
-
-
-def _find_causes(
-    call: CallFacts, before: CallFacts, minimum: int, blame_prefix: Callable[[], CacheMiss | None]
-) -> Iterator[CacheMiss]:
-    """Yield possible causes of a cache miss, likeliest first, at least one."""
-    if before.sent is not None and before.sent < minimum:
-        short = f"the beginning has {before.sent:,} tokens, and {call.model} caches none below {minimum:,}"
-        yield CacheMiss(cause="short", message=short)
-    if call.model != before.model:
-        yield CacheMiss(cause="model", name=call.model, message=f"{call.model} was asked instead of {before.model}")
-    if call.epoch != before.epoch:
-        blame = blame_prefix()
-        if blame is not None:
-            yield blame
-    if call.compaction != before.compaction:
-        yield CacheMiss(cause="compaction", message="a summary took the place of earlier turns")
-    if call.cut != before.cut:
-        yield CacheMiss(cause="cut", message="earlier turns were left out so that it fits")
-    if call.at - before.at > CACHE_LIFETIME_MS:
-        minutes = (call.at - before.at) // 60_000
-        yield CacheMiss(cause="time", message=f"the previous call was {minutes:,} minutes ago, and caches last five")
-    yield CacheMiss(cause="unknown", message="both calls start alike, and nothing shows why it was not cached")
-
-
-def _describe_change(was: bool, is_now: bool) -> str:
-    return "has changed" if was and is_now else "is new" if is_now else "is gone"
-
-
 def get_cache_report(runtime: SessionRuntime, cache: ThreadCache, step: Step, settings: Settings) -> CacheReport:
     """Return the cache report of the call that a reply answers.
 
@@ -184,6 +109,28 @@ def _find_calls(steps: Iterable[Step]) -> Iterator[tuple[Step, CallFacts | None]
     yield from ((reply, None) for reply in unmatched)
 
 
+def _read_call_facts(cache: ThreadCache, step: Step) -> CallFacts | None:
+    return (
+        None if step.kind != "reply" else _build_call_facts(step, Turn(cache.read_turn(step.id)).get_rendered("model"))
+    )
+
+
+def _build_call_facts(step: Step, model: object) -> CallFacts | None:
+    """Return the facts of a reply's call; None if it was not assembled here."""
+    usage, sent, state = get_step_usage(step), step.data.get("sent"), SessionState(None, step, None)
+    if not isinstance(model, str) or not state.epoch:
+        return None
+    return CallFacts(
+        model=model,
+        epoch=state.epoch,
+        cut=state.cut,
+        compaction=step.compaction,
+        sent=sent if isinstance(sent, int) else None,
+        cached=None if usage is None else usage.cached_input_tokens,
+        at=step.created,
+    )
+
+
 def _report_between(
     facts: CallFacts | None, before: CallFacts | None, prefixes: PrefixStore, cache_minimum: Callable[[str], int]
 ) -> CacheReport:
@@ -208,23 +155,76 @@ def _build_report(facts: CallFacts, before: CallFacts | None, prefixes: PrefixSt
     return report_cache(facts, before, minimum, blame)
 
 
-def _read_call_facts(cache: ThreadCache, step: Step) -> CallFacts | None:
-    return (
-        None if step.kind != "reply" else _build_call_facts(step, Turn(cache.read_turn(step.id)).get_rendered("model"))
-    )
+def report_cache(
+    call: CallFacts, before: CallFacts | None, minimum: int, blame_prefix: Callable[[], CacheMiss | None]
+) -> CacheReport:
+    """Return expected and actual cached tokens of a call, and why they differ.
+
+    Args:
+        call: The call.
+        before: The call before it in the session; None for the first.
+        minimum: The smallest prefix in tokens that the model's provider caches; 0 if unknown.
+        blame_prefix: Returns the difference between the prefixes of both calls.
+    """
+    if before is None:
+        message = "this was the first call, so nothing was cached yet"
+        return CacheReport(expected=0, got=call.cached, blame=CacheMiss(cause="first", message=message))
+    if before.sent is None or call.cached is None:
+        return CacheReport(expected=before.sent, got=call.cached)
+    if call.cached >= before.sent * CACHE_TOLERANCE:
+        return CacheReport(expected=before.sent, got=call.cached)
+    blame = next(_find_causes(call, before, minimum, blame_prefix))
+    return CacheReport(expected=before.sent, got=call.cached, blame=blame)
 
 
-def _build_call_facts(step: Step, model: object) -> CallFacts | None:
-    """Return the facts of a reply's call; None if it was not assembled here."""
-    usage, sent, state = get_step_usage(step), step.data.get("sent"), SessionState(None, step, None)
-    if not isinstance(model, str) or not state.epoch:
-        return None
-    return CallFacts(
-        model=model,
-        epoch=state.epoch,
-        cut=state.cut,
-        compaction=step.compaction,
-        sent=sent if isinstance(sent, int) else None,
-        cached=None if usage is None else usage.cached_input_tokens,
-        at=step.created,
-    )
+def _find_causes(
+    call: CallFacts, before: CallFacts, minimum: int, blame_prefix: Callable[[], CacheMiss | None]
+) -> Iterator[CacheMiss]:
+    """Yield possible causes of a cache miss, likeliest first, at least one."""
+    if before.sent is not None and before.sent < minimum:
+        short = f"the beginning has {before.sent:,} tokens, and {call.model} caches none below {minimum:,}"
+        yield CacheMiss(cause="short", message=short)
+    if call.model != before.model:
+        yield CacheMiss(cause="model", name=call.model, message=f"{call.model} was asked instead of {before.model}")
+    if call.epoch != before.epoch:
+        blame = blame_prefix()
+        if blame is not None:
+            yield blame
+    if call.compaction != before.compaction:
+        yield CacheMiss(cause="compaction", message="a summary took the place of earlier turns")
+    if call.cut != before.cut:
+        yield CacheMiss(cause="cut", message="earlier turns were left out so that it fits")
+    if call.at - before.at > CACHE_LIFETIME_MS:
+        minutes = (call.at - before.at) // 60_000
+        yield CacheMiss(cause="time", message=f"the previous call was {minutes:,} minutes ago, and caches last five")
+    yield CacheMiss(cause="unknown", message="both calls start alike, and nothing shows why it was not cached")
+
+
+def compare_prefixes(
+    before: Prefix, after: Prefix, sections_before: Sequence[Section], sections_after: Sequence[Section]
+) -> CacheMiss | None:
+    """Return the first difference between two prefixes; None if there is none.
+
+    Tools come before sections, as providers read them.
+    """
+    renderers = before.key.get("renderer"), after.key.get("renderer")
+    if renderers[0] != renderers[1]:
+        return CacheMiss(cause="renderer", name=str(renderers[1]), message=f"the renderer is {renderers[1]} now")
+    tools = {tool.name: tool for tool in before.tools}, {tool.name: tool for tool in after.tools}
+    for name in dict.fromkeys([*tools[1], *tools[0]]):
+        if tools[0].get(name) != tools[1].get(name):
+            message = f"the tool {name!r} {_describe_change(name in tools[0], name in tools[1])}"
+            return CacheMiss(cause="tool", name=name, message=message)
+    if list(tools[0]) != list(tools[1]):
+        return CacheMiss(cause="tool", message="the tools are in another order")
+    for was, section in find_changed_sections(sections_before, sections_after):
+        found = section or was
+        if found is not None:
+            source = found.source or Source(uri="plugin:nexus")
+            message = f"{found.title!r} ({source.uri}) {_describe_change(was is not None, section is not None)}"
+            return CacheMiss(cause="section", name=found.title, source=source, message=message)
+    return None
+
+
+def _describe_change(was: bool, is_now: bool) -> str:
+    return "has changed" if was and is_now else "is new" if is_now else "is gone"

@@ -21,10 +21,42 @@ if TYPE_CHECKING:
     from nexus_core.types.messages import Message, Tool
     from nexus_core.types.prompt import Placement, Source
 
+CACHE_MARKER_FIELDS = BUILT_IN_DIALECTS.cache_marks()
+"""Fields for cache markers in the built-in dialects."""
 _HEADINGS_DIGEST = "headings"
 """The digest of all text around sections, which is not compared."""
+_UNSENT_FIELDS = ("nexus", "api", "scope")
+"""Fields of the neutral format that are not sent to a model."""
+_STEP_URI, _CALLER_URI = "step:", "caller:"
 PieceKind = Literal["model", "tool", "section", "system", "message"]
 PieceOutcome = Literal["changed", "new", "gone", "moved"]
+
+
+class Sendable(NamedTuple):
+    """The content of a call, assembled here or read from a file.
+
+    Attributes:
+        model: The name of the model.
+        system_prompt: The system prompt.
+        tools: The tools.
+        messages: The messages.
+        tool_tokens, message_tokens: Tokens of each tool and each message.
+        system_tokens: Tokens of the system prompt.
+        api: The dialect that the messages were parsed by; "" if the call was assembled here.
+        renderer: The name of the renderer; "" if unknown.
+        placements: The placements of the pieces; empty if unknown.
+    """
+
+    model: str
+    system_prompt: str
+    tools: tuple[Tool, ...]
+    messages: tuple[Message, ...]
+    tool_tokens: tuple[int, ...]
+    message_tokens: tuple[int, ...]
+    system_tokens: int
+    api: str = ""
+    renderer: str = ""
+    placements: tuple[Placement, ...] = ()
 
 
 class RequestPiece(NamedTuple):
@@ -115,124 +147,7 @@ class RequestDifference(NamedTuple):
         return all(change.outcome == "new" for change in self.changes) and self.resent == 0
 
 
-def compare_requests(before: RequestSide, after: RequestSide) -> RequestDifference:
-    """Return the difference between a call and an earlier one."""
-    # With equal sections the system prompt is one piece: then only the renderer can have changed it.
-    by_section = _list_digests(before.sections) != _list_digests(after.sections) and bool(
-        before.sections and after.sections
-    )
-    return compare_pieces([*_list_pieces(before, by_section=by_section)], [*_list_pieces(after, by_section=by_section)])
-
-
-def compare_pieces(before: Sequence[RequestPiece], after: Sequence[RequestPiece]) -> RequestDifference:
-    """Return the difference between two lists of pieces."""
-    pairs = zip(before, after, strict=False)
-    shorter = min(len(before), len(after))
-    common = next((index for index, (old, new) in enumerate(pairs) if old.digest != new.digest), shorter)
-    old, new = before[common:], after[common:]
-    known = Counter(_list_digests(old))
-    again = 0
-    for piece in new:
-        if known[piece.digest]:
-            known[piece.digest] -= 1
-            again += piece.tokens
-    stable, total = (sum(piece.tokens for piece in row) for row in (after[:common], after))
-    changes = [*_find_changes(old, new)]
-    first = _find_first_change(old, new, changes)
-    if first is not None and first.outcome == "moved":
-        changes.insert(0, first)
-    return RequestDifference(first, common, stable, again, total - stable - again, tuple(changes))
-
-
-def _list_pieces(side: RequestSide, *, by_section: bool) -> Iterator[RequestPiece]:
-    yield side.model
-    yield from side.tools
-    if by_section:
-        yield from side.sections
-        left = side.system.tokens - sum(piece.tokens for piece in side.sections)
-        yield RequestPiece("system", "headings", digest=_HEADINGS_DIGEST, tokens=max(left, 0))
-    else:
-        yield side.system
-    yield from side.messages
-
-
-def _find_first_change(
-    before: Sequence[RequestPiece], after: Sequence[RequestPiece], changes: Sequence[PieceChange]
-) -> PieceChange | None:
-    """Return the change at the start of both lists; None if both are empty."""
-    old, new = next(iter(before), None), next(iter(after), None)
-    for change in changes:
-        if new is not None and change.after is new:
-            return change
-    for change in changes:
-        if old is not None and change.before is old:
-            return change
-    if new is None:
-        return None
-    return PieceChange(next(piece for piece in before if piece.digest == new.digest), new)
-
-
-def _find_changes(before: Sequence[RequestPiece], after: Sequence[RequestPiece]) -> Iterator[PieceChange]:
-    """Yield the pieces that only one list has, paired by kind and key."""
-    left = Counter(_list_digests(before)) - Counter(_list_digests(after))
-    gone = [piece for piece in before if _take_one(left, piece)]
-    added = Counter(_list_digests(after)) - Counter(_list_digests(before))
-    for piece in after:
-        if _take_one(added, piece):
-            was = next((each for each in gone if _get_identity(each) == _get_identity(piece)), None)
-            if was is not None:
-                gone.remove(was)
-            yield PieceChange(was, piece)
-    yield from (PieceChange(piece, None) for piece in gone)
-
-
-def _take_one(counts: Counter[str], piece: RequestPiece) -> bool:
-    if not counts[piece.digest]:
-        return False
-    counts[piece.digest] -= 1
-    return True
-
-
-def _get_identity(piece: RequestPiece) -> tuple[str, str]:
-    return piece.kind, piece.key
-
-
-def _list_digests(pieces: Sequence[RequestPiece]) -> list[str]:
-    return [piece.digest for piece in pieces]
-
-
-_UNSENT_FIELDS = ("nexus", "api", "scope")
-"""Fields of the neutral format that are not sent to a model."""
-CACHE_MARKER_FIELDS = BUILT_IN_DIALECTS.cache_marks()
-"""Fields for cache markers in the built-in dialects."""
-_STEP_URI, _CALLER_URI = "step:", "caller:"
-
-
-class Sendable(NamedTuple):
-    """The content of a call, assembled here or read from a file.
-
-    Attributes:
-        model: The name of the model.
-        system_prompt: The system prompt.
-        tools: The tools.
-        messages: The messages.
-        tool_tokens, message_tokens: Tokens of each tool and each message.
-        system_tokens: Tokens of the system prompt.
-        api: The dialect that the messages were parsed by; "" if the call was assembled here.
-        renderer: The name of the renderer; "" if unknown.
-        placements: The placements of the pieces; empty if unknown.
-    """
-
-    model: str
-    system_prompt: str
-    tools: tuple[Tool, ...]
-    messages: tuple[Message, ...]
-    tool_tokens: tuple[int, ...]
-    message_tokens: tuple[int, ...]
-    system_tokens: int
-    api: str = ""
-    renderer: str = ""
-    placements: tuple[Placement, ...] = ()
+# ---- pieces of a call -----------------------------------------------------------------------------------------------
 
 
 def build_sendable(context: AssembledContext) -> Sendable:
@@ -287,6 +202,10 @@ def _build_tool_pieces(sendable: Sendable, marks: frozenset[str]) -> Iterator[Re
         )
 
 
+def _format_tool(tool: Tool) -> str:
+    return f"{tool.description}\n{write_json(dict(tool.parameters), 'a tool')}"
+
+
 def _build_section_piece(placed: Placement) -> RequestPiece:
     key = placed.source.uri if placed.source.is_file else placed.name
     written = write_canonical_json([placed.title, placed.source.uri, placed.digest])
@@ -319,17 +238,17 @@ def _build_message_pieces(sendable: Sendable, marks: frozenset[str]) -> Iterator
         )
 
 
-def compute_piece_digest(message: Message, marks: frozenset[str] = CACHE_MARKER_FIELDS) -> str:
-    """Return the digest of a message as a provider reads it."""
-    return _compute_digest("message", write_canonical_json(_remove_unsent(encode_value(message), marks)))
-
-
 def _is_message(placed: Placement) -> bool:
     if placed.decision.action == "dropped":
         return False
     return placed.zone == "history" or (
         placed.zone == "current" and placed.source.uri.startswith((_STEP_URI, _CALLER_URI))
     )
+
+
+def compute_piece_digest(message: Message, marks: frozenset[str] = CACHE_MARKER_FIELDS) -> str:
+    """Return the digest of a message as a provider reads it."""
+    return _compute_digest("message", write_canonical_json(_remove_unsent(encode_value(message), marks)))
 
 
 def _remove_unsent(block: Mapping[str, Any], marks: frozenset[str]) -> dict[str, Any]:
@@ -343,9 +262,94 @@ def _remove_unsent(block: Mapping[str, Any], marks: frozenset[str]) -> dict[str,
     return {name: value for name, value in sent.items() if name != "extra" or value}
 
 
-def _format_tool(tool: Tool) -> str:
-    return f"{tool.description}\n{write_json(dict(tool.parameters), 'a tool')}"
-
-
 def _compute_digest(kind: str, text: str) -> str:
     return blake2b(f"{kind}:{text}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+# ---- comparison -----------------------------------------------------------------------------------------------------
+
+
+def compare_requests(before: RequestSide, after: RequestSide) -> RequestDifference:
+    """Return the difference between a call and an earlier one."""
+    # With equal sections the system prompt is one piece: then only the renderer can have changed it.
+    by_section = _list_digests(before.sections) != _list_digests(after.sections) and bool(
+        before.sections and after.sections
+    )
+    return compare_pieces([*_list_pieces(before, by_section=by_section)], [*_list_pieces(after, by_section=by_section)])
+
+
+def _list_pieces(side: RequestSide, *, by_section: bool) -> Iterator[RequestPiece]:
+    yield side.model
+    yield from side.tools
+    if by_section:
+        yield from side.sections
+        left = side.system.tokens - sum(piece.tokens for piece in side.sections)
+        yield RequestPiece("system", "headings", digest=_HEADINGS_DIGEST, tokens=max(left, 0))
+    else:
+        yield side.system
+    yield from side.messages
+
+
+def compare_pieces(before: Sequence[RequestPiece], after: Sequence[RequestPiece]) -> RequestDifference:
+    """Return the difference between two lists of pieces."""
+    pairs = zip(before, after, strict=False)
+    shorter = min(len(before), len(after))
+    common = next((index for index, (old, new) in enumerate(pairs) if old.digest != new.digest), shorter)
+    old, new = before[common:], after[common:]
+    known = Counter(_list_digests(old))
+    again = 0
+    for piece in new:
+        if known[piece.digest]:
+            known[piece.digest] -= 1
+            again += piece.tokens
+    stable, total = (sum(piece.tokens for piece in row) for row in (after[:common], after))
+    changes = [*_find_changes(old, new)]
+    first = _find_first_change(old, new, changes)
+    if first is not None and first.outcome == "moved":
+        changes.insert(0, first)
+    return RequestDifference(first, common, stable, again, total - stable - again, tuple(changes))
+
+
+def _find_changes(before: Sequence[RequestPiece], after: Sequence[RequestPiece]) -> Iterator[PieceChange]:
+    """Yield the pieces that only one list has, paired by kind and key."""
+    left = Counter(_list_digests(before)) - Counter(_list_digests(after))
+    gone = [piece for piece in before if _take_one(left, piece)]
+    added = Counter(_list_digests(after)) - Counter(_list_digests(before))
+    for piece in after:
+        if _take_one(added, piece):
+            was = next((each for each in gone if _get_identity(each) == _get_identity(piece)), None)
+            if was is not None:
+                gone.remove(was)
+            yield PieceChange(was, piece)
+    yield from (PieceChange(piece, None) for piece in gone)
+
+
+def _take_one(counts: Counter[str], piece: RequestPiece) -> bool:
+    if not counts[piece.digest]:
+        return False
+    counts[piece.digest] -= 1
+    return True
+
+
+def _get_identity(piece: RequestPiece) -> tuple[str, str]:
+    return piece.kind, piece.key
+
+
+def _find_first_change(
+    before: Sequence[RequestPiece], after: Sequence[RequestPiece], changes: Sequence[PieceChange]
+) -> PieceChange | None:
+    """Return the change at the start of both lists; None if both are empty."""
+    old, new = next(iter(before), None), next(iter(after), None)
+    for change in changes:
+        if new is not None and change.after is new:
+            return change
+    for change in changes:
+        if old is not None and change.before is old:
+            return change
+    if new is None:
+        return None
+    return PieceChange(next(piece for piece in before if piece.digest == new.digest), new)
+
+
+def _list_digests(pieces: Sequence[RequestPiece]) -> list[str]:
+    return [piece.digest for piece in pieces]

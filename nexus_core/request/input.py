@@ -34,6 +34,18 @@ if TYPE_CHECKING:
     from nexus_core.types.prompt import Section
     from nexus_core.types.request import Request
 
+MAX_MEMORY_TOKENS = 4000
+"""Limit for all memories together, unless `budget.memory` sets another."""
+_SEPARATOR_TOKENS = 2
+"""Tokens of the blank lines around a section, at most."""
+PROFILE_FIELD = "profile"
+"""The field that a session stores: it holds until another profile is passed."""
+_PART_TYPES = get_args(Part)
+_GEMINI_PARTS = frozenset({"text", "inlineData", "inline_data", "fileData", "file_data"})
+_RANGE_LENGTH = 2
+_MAPPING_EXAMPLES = {"profile": '{"friends_profile": "Ada likes green tea."}'}
+_ATTACHMENTS_HINT = 'for example [{"path": "a.py", "lines": [1, 20]}]'
+
 
 class EventFields(TypedDict, total=False):
     """Metadata of a user message, as passed to `ask` and `preview`.
@@ -55,25 +67,6 @@ EVENT_FIELDS = tuple(EventFields.__annotations__)
 """The names of the metadata."""
 
 
-PROFILE_FIELD = "profile"
-"""The field that a session stores: it holds until another profile is passed."""
-
-
-def add_event(request: Request, message: Message | None, event: JSON) -> Request:
-    """Return the session's request with the message of a turn and its metadata."""
-    fields: dict[str, Any] = {name: value for name, value in event.items() if name in EVENT_FIELDS}
-    for name in ("platform_actions", "attachments"):
-        fields[name] = tuple(fields.get(name, ()))
-    return replace(request, message=message, **fields)
-
-
-_PART_TYPES = get_args(Part)
-_GEMINI_PARTS = frozenset({"text", "inlineData", "inline_data", "fileData", "file_data"})
-_RANGE_LENGTH = 2
-_MAPPING_EXAMPLES = {"profile": '{"friends_profile": "Ada likes green tea."}'}
-_ATTACHMENTS_HINT = 'for example [{"path": "a.py", "lines": [1, 20]}]'
-
-
 class UserInput(NamedTuple):
     """A user message and its metadata, as a ledger would return them.
 
@@ -84,6 +77,9 @@ class UserInput(NamedTuple):
 
     message: Message
     event: JSON
+
+
+# ---- parsing --------------------------------------------------------------------------------------------------------
 
 
 def read_input(value: object, event: Mapping[str, Any], dialects: DialectRegistry) -> UserInput:
@@ -116,61 +112,6 @@ def read_input(value: object, event: Mapping[str, Any], dialects: DialectRegistr
     return UserInput(message=message, event=fields)
 
 
-def read_event(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Validate metadata and return it as a ledger would; errors as in `read_input`."""
-    for name in event:
-        if name not in EVENT_FIELDS:
-            raise UnknownNameError("argument of ask()", name, EVENT_FIELDS)
-    fields = {
-        name: _FIELD_READERS.get(name, read_text)(value, name) for name, value in event.items() if value is not None
-    }
-    stored = {
-        name: value for name, value in fields.items() if value or name == PROFILE_FIELD
-    }  # an empty profile replaces the stored one
-    text = write_json(stored, "what is told about the occasion")
-    read: dict[str, Any] = json.loads(text)
-    return read
-
-
-def inherit_user_profile(user_input: UserInput, stored_options: JSON) -> UserInput:
-    """Return the input with the stored profile of its session, unless it has its own."""
-    profile = stored_options.get(PROFILE_FIELD)
-    if PROFILE_FIELD in user_input.event or not profile:
-        return user_input
-    return user_input._replace(event={**user_input.event, PROFILE_FIELD: profile})
-
-
-def round_trip_message(message: Message) -> Message:
-    """Round-trip a message through JSON, repairing surrogates."""
-    return decode_value(Message, json.loads(write_json(encode_value(message), "a message")))
-
-
-def build_session_start_message_at(now: int) -> Message:
-    """Return the message with the start time of a session, in local time."""
-    return build_session_start_message(datetime.fromtimestamp(now // 1000))  # noqa: DTZ006 - shown in local time
-
-
-def build_message_context(event: JSON, *, hooks: int, now: int) -> JSON:
-    """Return the metadata that is stored with a rendered message.
-
-    Args:
-        event: Metadata of the message.
-        hooks: Number of sections that plugins have added.
-        now: The time, in milliseconds since 1970.
-    """
-    data, attachments = event.get("hook_data"), event.get("attachments")
-    data_count = len(data) if isinstance(data, dict) else 0
-    return {
-        "event": {"platform": event.get("platform"), "hookCount": data_count + hooks},
-        "attachments": list(attachments) if isinstance(attachments, list) else [],
-        "injectedAt": now,
-    }
-
-
-def _is_empty(message: Message) -> bool:
-    return all(isinstance(part, Text) and not part.text.strip() for part in message.parts)
-
-
 def _read_message(value: object, dialects: DialectRegistry) -> Message:
     if isinstance(value, Message):
         return value
@@ -196,6 +137,31 @@ def _find_content_field(parts: Sequence[object]) -> str:
         return "content"
     # Gemini's parts have no type field.
     return "parts" if all(_GEMINI_PARTS & part.keys() for part in parts if isinstance(part, Mapping)) else ""
+
+
+def _is_empty(message: Message) -> bool:
+    return all(isinstance(part, Text) and not part.text.strip() for part in message.parts)
+
+
+def round_trip_message(message: Message) -> Message:
+    """Round-trip a message through JSON, repairing surrogates."""
+    return decode_value(Message, json.loads(write_json(encode_value(message), "a message")))
+
+
+def read_event(event: Mapping[str, Any]) -> dict[str, Any]:
+    """Validate metadata and return it as a ledger would; errors as in `read_input`."""
+    for name in event:
+        if name not in EVENT_FIELDS:
+            raise UnknownNameError("argument of ask()", name, EVENT_FIELDS)
+    fields = {
+        name: _FIELD_READERS.get(name, read_text)(value, name) for name, value in event.items() if value is not None
+    }
+    stored = {
+        name: value for name, value in fields.items() if value or name == PROFILE_FIELD
+    }  # an empty profile replaces the stored one
+    text = write_json(stored, "what is told about the occasion")
+    read: dict[str, Any] = json.loads(text)
+    return read
 
 
 def _read_words(value: object, name: str) -> list[str]:
@@ -254,53 +220,29 @@ _FIELD_READERS: dict[str, Callable[[object, str], Any]] = {
     "timezone": _read_timezone,
 }
 
-MAX_MEMORY_TOKENS = 4000
-"""Limit for all memories together, unless `budget.memory` sets another."""
-_SEPARATOR_TOKENS = 2
-"""Tokens of the blank lines around a section, at most."""
+
+def inherit_user_profile(user_input: UserInput, stored_options: JSON) -> UserInput:
+    """Return the input with the stored profile of its session, unless it has its own."""
+    profile = stored_options.get(PROFILE_FIELD)
+    if PROFILE_FIELD in user_input.event or not profile:
+        return user_input
+    return user_input._replace(event={**user_input.event, PROFILE_FIELD: profile})
 
 
-class ChosenMemories(NamedTuple):
-    """The sections that are sent, and the memories that are left out."""
-
-    sections: list[Section]
-    left_out: list[Section]
-
-
-def count_section_tokens(section: Section, count: Callable[[str], int]) -> int:
-    """Return the tokens of a section in a message."""
-    return count(render_current_section(section)) + _SEPARATOR_TOKENS
+def add_event(request: Request, message: Message | None, event: JSON) -> Request:
+    """Return the session's request with the message of a turn and its metadata."""
+    fields: dict[str, Any] = {name: value for name, value in event.items() if name in EVENT_FIELDS}
+    for name in ("platform_actions", "attachments"):
+        fields[name] = tuple(fields.get(name, ()))
+    return replace(request, message=message, **fields)
 
 
-def without_memories(sections: Sequence[Section]) -> list[Section]:
-    """Return the sections that are never left out."""
-    return [section for section in sections if not is_optional(section)]
+def build_session_start_message_at(now: int) -> Message:
+    """Return the message with the start time of a session, in local time."""
+    return build_session_start_message(datetime.fromtimestamp(now // 1000))  # noqa: DTZ006 - shown in local time
 
 
-def is_optional(section: Section) -> bool:
-    """True if a section is a memory that may be left out."""
-    return section.kind == "memory" and not section.required
-
-
-def choose_memories(sections: Sequence[Section], room: int, count: Callable[[str], int]) -> ChosenMemories:
-    """Leave out the memories with the lowest priority until the others fit.
-
-    Args:
-        sections: The sections in their order; those that are never left out do not count.
-        room: Tokens available for memories.
-        count: Counts the tokens of a text.
-    """
-    optional = [section for section in sections if is_optional(section)]
-    sizes = {id(section): count_section_tokens(section, count) for section in optional}
-    left_out: list[Section] = []
-    # Among equals, the last one is left out first.
-    for section in [each for _, each in sorted(enumerate(optional), key=lambda pair: (pair[1].priority, -pair[0]))]:
-        if sum(sizes.values()) <= room:
-            break
-        del sizes[id(section)]
-        left_out.append(section)
-    left_out_ids = {id(section) for section in left_out}
-    return ChosenMemories([section for section in sections if id(section) not in left_out_ids], left_out)
+# ---- rendering ------------------------------------------------------------------------------------------------------
 
 
 class RenderedInput(NamedTuple):
@@ -397,3 +339,66 @@ class InputRenderer:
 
     def _build_entry(self, section: Section, refusal: str = "") -> SectionEntry:
         return build_section_entry(section, count_section_tokens(section, self._window.sizer.counter.count), refusal)
+
+
+def build_message_context(event: JSON, *, hooks: int, now: int) -> JSON:
+    """Return the metadata that is stored with a rendered message.
+
+    Args:
+        event: Metadata of the message.
+        hooks: Number of sections that plugins have added.
+        now: The time, in milliseconds since 1970.
+    """
+    data, attachments = event.get("hook_data"), event.get("attachments")
+    data_count = len(data) if isinstance(data, dict) else 0
+    return {
+        "event": {"platform": event.get("platform"), "hookCount": data_count + hooks},
+        "attachments": list(attachments) if isinstance(attachments, list) else [],
+        "injectedAt": now,
+    }
+
+
+# ---- memories -------------------------------------------------------------------------------------------------------
+
+
+class ChosenMemories(NamedTuple):
+    """The sections that are sent, and the memories that are left out."""
+
+    sections: list[Section]
+    left_out: list[Section]
+
+
+def choose_memories(sections: Sequence[Section], room: int, count: Callable[[str], int]) -> ChosenMemories:
+    """Leave out the memories with the lowest priority until the others fit.
+
+    Args:
+        sections: The sections in their order; those that are never left out do not count.
+        room: Tokens available for memories.
+        count: Counts the tokens of a text.
+    """
+    optional = [section for section in sections if is_optional(section)]
+    sizes = {id(section): count_section_tokens(section, count) for section in optional}
+    left_out: list[Section] = []
+    # Among equals, the last one is left out first.
+    for section in [each for _, each in sorted(enumerate(optional), key=lambda pair: (pair[1].priority, -pair[0]))]:
+        if sum(sizes.values()) <= room:
+            break
+        del sizes[id(section)]
+        left_out.append(section)
+    left_out_ids = {id(section) for section in left_out}
+    return ChosenMemories([section for section in sections if id(section) not in left_out_ids], left_out)
+
+
+def without_memories(sections: Sequence[Section]) -> list[Section]:
+    """Return the sections that are never left out."""
+    return [section for section in sections if not is_optional(section)]
+
+
+def is_optional(section: Section) -> bool:
+    """True if a section is a memory that may be left out."""
+    return section.kind == "memory" and not section.required
+
+
+def count_section_tokens(section: Section, count: Callable[[str], int]) -> int:
+    """Return the tokens of a section in a message."""
+    return count(render_current_section(section)) + _SEPARATOR_TOKENS

@@ -39,6 +39,30 @@ if TYPE_CHECKING:
 FIRST_VERSION = 1
 OLD_MODE: AgentMode = "repl"
 """The mode of old stored prefixes, which have none."""
+MAX_CACHED_BLOBS = 64
+"""Blobs of each type that are cached, and prefixes whose sizes are; then the cache is cleared."""
+NOTICE_SECTION = "changed-instructions"
+NOTICE_TITLE = "Changed Instructions"
+MAX_NOTICE_LINES = 200
+"""Lines of a notice about one section."""
+MAX_NOTICE_LINE_CHARACTERS = 1000
+"""Characters of a line in a notice; a longer line is cut, with the number of missing characters."""
+_NOTICE_ORDER = -1
+_DIFF_CONTEXT_LINES = 2
+_RULES_FILE, _SOUL_FILE = "AGENTS.md", "SOUL.md"
+_STORED_SETTINGS: Mapping[str, tuple[str, ...] | None] = {
+    "provider": ("provider", "model", "context_window", "options"),
+    "models": None,
+    "permissions": None,
+    "renderer": None,
+    "budget": None,
+    "truncation": None,
+    "cache": None,
+    "compaction": ("enabled",),
+}
+"""The fields of each group that are stored, None for all: no addresses, no names of keys and no commands."""
+_HEADERS_OPTION = "extra_headers"
+"""Not stored, because it may hold an API key."""
 
 
 class Prefix(NamedTuple):
@@ -74,233 +98,15 @@ class Prefix(NamedTuple):
         return version if isinstance(version, int) else FIRST_VERSION
 
 
-def write_prefix(system: str, tools: Iterable[Tool], key: JSON, sections_digest: str, context: JSON) -> bytes:
-    """Serialize a prefix."""
-    body = {
-        "system": system,
-        "tools": [encode_value(tool) for tool in tools],
-        "basis": key,
-        "view": sections_digest,
-        "context": context,
-    }
-    return write_json(body, "an epoch").encode()
-
-
-def read_prefix(content: bytes) -> Prefix:
-    """Parse a stored prefix."""
-    body = json.loads(content)
-    return Prefix(
-        compute_blob_digest(content),
-        body["system"],
-        tuple(decode_value(Tool, tool) for tool in body["tools"]),
-        body.get("basis", {}),
-        body.get("view", ""),
-        body.get("context", {}),
-    )
-
-
-def write_sections(sections: Iterable[Section]) -> bytes:
-    """Serialize sections."""
-    return write_json([_section_to_json(section) for section in sections], "a section").encode()
-
-
-def read_sections(content: bytes) -> tuple[Section, ...]:
-    """Parse stored sections."""
-    return tuple(_section_from_json(section) for section in json.loads(content))
-
-
-def _section_to_json(section: Section) -> dict[str, object]:
-    written: dict[str, object] = {name: getattr(section, name) for name in ("id", "title", "kind", "order", "text")}
-    return written if section.source is None else {**written, "source": asdict(section.source)}
-
-
-def _section_from_json(body: dict[str, object]) -> Section:
-    source = body.pop("source", None)
-    if isinstance(source, dict):
-        lines = source.pop("lines", None)
-        source = Source(**source, lines=tuple(lines) if lines else None)
-    return Section(**body, source=source)  # type: ignore[arg-type] # as it was written
-
-
-_RULES_FILE, _SOUL_FILE = "AGENTS.md", "SOUL.md"
-
-
-def build_system_context(sections: Sequence[Section], *, version: int, now: int) -> JSON:
-    """Return the metadata of a prefix for `AssembledContext.system_context`.
-
-    Args:
-        sections: The static sections; their `data` is merged into the result.
-        version: The number of the prefix in its session, from 1.
-        now: The time, in milliseconds since 1970.
-    """
-    defaults: dict[str, dict[str, object]] = {
-        "workspace": {"agentsMdHash": _compute_file_digest(sections, _RULES_FILE), "version": version},
-        "persona": {"id": None, "soulHash": _compute_file_digest(sections, _SOUL_FILE)},
-        "nexusEnv": {"capabilityCount": 0, "snapshotAt": now},
-    }
-    known = merge_section_data(sections)
-    groups = {group: {**fields, **_get_group(known, group)} for group, fields in defaults.items()}
-    return {**groups, **{group: known[group] for group in known if group not in defaults}, "memory": None}
-
-
-def _get_group(known: JSON, name: str) -> dict[str, object]:
-    group = known.get(name)
-    return dict(group) if isinstance(group, dict) else {}
-
-
-def _compute_file_digest(sections: Sequence[Section], file: str) -> str | None:
-    texts = [
-        section.text
-        for section in sections
-        if section.source and section.source.is_file and section.source.uri.endswith(f"/{file}")
-    ]
-    if not texts:
-        return None
-    return blake2b("\n\n".join(texts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-
-
-_STORED_SETTINGS: Mapping[str, tuple[str, ...] | None] = {
-    "provider": ("provider", "model", "context_window", "options"),
-    "models": None,
-    "permissions": None,
-    "renderer": None,
-    "budget": None,
-    "truncation": None,
-    "cache": None,
-    "compaction": ("enabled",),
-}
-"""The fields of each group that are stored, None for all: no addresses, no names of keys and no commands."""
-_HEADERS_OPTION = "extra_headers"
-"""Not stored, because it may hold an API key."""
-
-
-def write_settings(settings: Settings) -> bytes:
-    """Serialize the settings that affect calls."""
-    stored = {name: _select_fields(settings.get(name), fields) for name, fields in _STORED_SETTINGS.items()}
-    return write_json({name: value for name, value in stored.items() if value}, "a setting").encode()
-
-
-def read_settings(content: bytes) -> Settings:
-    """Parse stored settings."""
-    return Settings(json.loads(content))
-
-
-def _select_fields(group: object, fields: tuple[str, ...] | None) -> object:
-    if not isinstance(group, dict):
-        return group if fields is None else None
-    stored: dict[str, Any] = {name: value for name, value in group.items() if fields is None or name in fields}
-    options = stored.get("options")
-    if isinstance(options, dict) and _HEADERS_OPTION in options:
-        stored["options"] = {name: value for name, value in options.items() if name != _HEADERS_OPTION}
-    return stored
-
-
-NOTICE_SECTION = "changed-instructions"
-NOTICE_TITLE = "Changed Instructions"
-MAX_NOTICE_LINES = 200
-"""Lines of a notice about one section."""
-MAX_NOTICE_LINE_CHARACTERS = 1000
-"""Characters of a line in a notice; a longer line is cut, with the number of missing characters."""
-_NOTICE_ORDER = -1
-_DIFF_CONTEXT_LINES = 2
-
-
-def build_change_notice(sent: Sequence[Section], now: Sequence[Section]) -> Section | None:
-    """Return a section that lists what has changed; None if nothing has.
-
-    Args:
-        sent: The sections that the model was last sent.
-        now: The current sections.
-    """
-    changes = "\n\n".join(_describe_changes(sent, now))
-    if not changes:
-        return None
-    text = f"The instructions at the beginning have changed. From now on, this applies:\n\n{changes}"
-    is_user_level = all(section.source is None or section.source.trust == "user" for section in (*sent, *now))
-    source = Source(uri="plugin:nexus", trust="user" if is_user_level else "project")
-    return Section(NOTICE_SECTION, title=NOTICE_TITLE, text=text, kind="event", order=_NOTICE_ORDER, source=source)
-
-
-def find_changed_sections(
-    sent: Iterable[Section], now: Iterable[Section]
-) -> Iterator[tuple[Section | None, Section | None]]:
-    """Yield each changed section as (before, after), with None if missing.
-
-    Sections come in the order of the prompt, removed ones last.
-    """
-    before, after = _index_sections(sent), _index_sections(now)
-    for key, section in after.items():
-        if key not in before or before[key].text != section.text:
-            yield before.get(key), section
-    yield from ((section, None) for key, section in before.items() if key not in after)
-
-
-def _describe_changes(sent: Sequence[Section], now: Sequence[Section]) -> Iterator[str]:
-    for before, after in find_changed_sections(sent, now):
-        section = after or before
-        if section is None:
-            continue
-        name = f"{section.title} ({section.source.uri})" if section.source and section.source.is_file else section.title
-        if after is None:
-            yield f"{name}: removed; it no longer applies."
-        elif before is None:
-            yield f"{name}: new\n{_limit_lines(after.text.splitlines(), name)}"
-        else:
-            lines = unified_diff(before.text.splitlines(), after.text.splitlines(), n=_DIFF_CONTEXT_LINES, lineterm="")
-            yield f"{name}: changed\n{_limit_lines(list(lines)[2:], name)}"  # without the two lines of file names
-
-
-def _limit_lines(lines: Sequence[str], name: str) -> str:
-    shown = [
-        line if len(line) <= MAX_NOTICE_LINE_CHARACTERS else _cut_line(line, name) for line in lines[:MAX_NOTICE_LINES]
-    ]
-    if len(lines) > MAX_NOTICE_LINES:
-        shown.append(f"[… {len(lines) - MAX_NOTICE_LINES:,} more lines of {name} …]")
-    return "\n".join(shown)
-
-
-def _cut_line(line: str, name: str) -> str:
-    left = len(line) - MAX_NOTICE_LINE_CHARACTERS
-    return f"{line[:MAX_NOTICE_LINE_CHARACTERS]} [… {left:,} more characters of this line of {name} …]"
-
-
-def _index_sections(sections: Iterable[Section]) -> dict[tuple[str, str, int], Section]:
-    """Return sections by name, title and a number among equals.
-
-    A section keeps its key when it moves.
-    """
-    indexed: dict[tuple[str, str, int], Section] = {}
-    counts: Counter[tuple[str, str]] = Counter()
-    for section in sections:
-        key = _get_section_name(section), section.title
-        indexed[*key, counts[key]] = section
-        counts[key] += 1
-    return indexed
-
-
-def _get_section_name(section: Section) -> str:
-    """Return the file of a section, or its plugin and id.
-
-    Two plugins may use the same id.
-    """
-    if section.source is None:
-        return section.id
-    return section.source.uri if section.source.is_file else f"{section.source.plugin}:{section.id}"
-
-
-class MissingBlobError(LedgerError):
-    """The ledger lacks a blob that a step refers to."""
-
-
-MAX_CACHED_BLOBS = 64
-"""Blobs of each type that are cached; then the cache is cleared."""
-
-
 class PendingPrefix(NamedTuple):
     """A prefix and the blobs to store first; none for a prefix that continues."""
 
     prefix: Prefix
     blobs: tuple[bytes, ...] = ()
+
+
+class MissingBlobError(LedgerError):
+    """The ledger lacks a blob that a step refers to."""
 
 
 class PrefixStore:
@@ -362,7 +168,8 @@ class PrefixStore:
         found = self._prefixes.get(digest)
         if found is None:
             found = read_prefix(self._read_blob(digest, "the system prompt, with the tools, of this call"))
-            _cache_blob(self._prefixes, digest, found)
+            _limit_cache(self._prefixes)
+            self._prefixes[digest] = found
         return found
 
     def find(self, digest: str, sections_digest: str = "") -> Prefix | None:
@@ -388,7 +195,8 @@ class PrefixStore:
         found = self._sections.get(digest)
         if found is None:
             found = read_sections(self._read_blob(digest, "a list of the sections that were sent"))
-            _cache_blob(self._sections, digest, found)
+            _limit_cache(self._sections)
+            self._sections[digest] = found
         return found
 
     def read_settings(self, digest: str) -> Settings:
@@ -396,7 +204,8 @@ class PrefixStore:
         found = self._settings.get(digest)
         if found is None:
             found = read_settings(self._read_blob(digest, "a record of the settings of this call"))
-            _cache_blob(self._settings, digest, found)
+            _limit_cache(self._settings)
+            self._settings[digest] = found
         return found
 
     def _read_blob(self, digest: str, what: str) -> bytes:
@@ -410,14 +219,204 @@ class PrefixStore:
         return content
 
 
-def _cache_blob(known: dict[str, Any], digest: str, found: object) -> None:
-    if len(known) >= MAX_CACHED_BLOBS:
-        known.clear()
-    known[digest] = found
+def _limit_cache(cache: dict[str, Any]) -> None:
+    if len(cache) >= MAX_CACHED_BLOBS:
+        cache.clear()
 
 
-MAX_CACHED_PREFIXES = 64
-"""Prefixes whose sizes are cached; then the cache is cleared."""
+def build_system_context(sections: Sequence[Section], *, version: int, now: int) -> JSON:
+    """Return the metadata of a prefix for `AssembledContext.system_context`.
+
+    Args:
+        sections: The static sections; their `data` is merged into the result.
+        version: The number of the prefix in its session, from 1.
+        now: The time, in milliseconds since 1970.
+    """
+    defaults: dict[str, dict[str, object]] = {
+        "workspace": {"agentsMdHash": _compute_file_digest(sections, _RULES_FILE), "version": version},
+        "persona": {"id": None, "soulHash": _compute_file_digest(sections, _SOUL_FILE)},
+        "nexusEnv": {"capabilityCount": 0, "snapshotAt": now},
+    }
+    known = merge_section_data(sections)
+    groups = {group: {**fields, **_get_group(known, group)} for group, fields in defaults.items()}
+    return {**groups, **{group: known[group] for group in known if group not in defaults}, "memory": None}
+
+
+def _get_group(known: JSON, name: str) -> dict[str, object]:
+    group = known.get(name)
+    return dict(group) if isinstance(group, dict) else {}
+
+
+def _compute_file_digest(sections: Sequence[Section], file: str) -> str | None:
+    texts = [
+        section.text
+        for section in sections
+        if section.source and section.source.is_file and section.source.uri.endswith(f"/{file}")
+    ]
+    if not texts:
+        return None
+    return blake2b("\n\n".join(texts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+# ---- stored form ----------------------------------------------------------------------------------------------------
+
+
+def write_prefix(system: str, tools: Iterable[Tool], key: JSON, sections_digest: str, context: JSON) -> bytes:
+    """Serialize a prefix."""
+    body = {
+        "system": system,
+        "tools": [encode_value(tool) for tool in tools],
+        "basis": key,
+        "view": sections_digest,
+        "context": context,
+    }
+    return write_json(body, "an epoch").encode()
+
+
+def read_prefix(content: bytes) -> Prefix:
+    """Parse a stored prefix."""
+    body = json.loads(content)
+    return Prefix(
+        compute_blob_digest(content),
+        body["system"],
+        tuple(decode_value(Tool, tool) for tool in body["tools"]),
+        body.get("basis", {}),
+        body.get("view", ""),
+        body.get("context", {}),
+    )
+
+
+def write_sections(sections: Iterable[Section]) -> bytes:
+    """Serialize sections."""
+    return write_json([_section_to_json(section) for section in sections], "a section").encode()
+
+
+def _section_to_json(section: Section) -> dict[str, object]:
+    written: dict[str, object] = {name: getattr(section, name) for name in ("id", "title", "kind", "order", "text")}
+    return written if section.source is None else {**written, "source": asdict(section.source)}
+
+
+def read_sections(content: bytes) -> tuple[Section, ...]:
+    """Parse stored sections."""
+    return tuple(_section_from_json(section) for section in json.loads(content))
+
+
+def _section_from_json(body: dict[str, object]) -> Section:
+    source = body.pop("source", None)
+    if isinstance(source, dict):
+        lines = source.pop("lines", None)
+        source = Source(**source, lines=tuple(lines) if lines else None)
+    return Section(**body, source=source)  # type: ignore[arg-type] # as it was written
+
+
+def write_settings(settings: Settings) -> bytes:
+    """Serialize the settings that affect calls."""
+    stored = {name: _select_fields(settings.get(name), fields) for name, fields in _STORED_SETTINGS.items()}
+    return write_json({name: value for name, value in stored.items() if value}, "a setting").encode()
+
+
+def _select_fields(group: object, fields: tuple[str, ...] | None) -> object:
+    if not isinstance(group, dict):
+        return group if fields is None else None
+    stored: dict[str, Any] = {name: value for name, value in group.items() if fields is None or name in fields}
+    options = stored.get("options")
+    if isinstance(options, dict) and _HEADERS_OPTION in options:
+        stored["options"] = {name: value for name, value in options.items() if name != _HEADERS_OPTION}
+    return stored
+
+
+def read_settings(content: bytes) -> Settings:
+    """Parse stored settings."""
+    return Settings(json.loads(content))
+
+
+# ---- change notices -------------------------------------------------------------------------------------------------
+
+
+def build_change_notice(sent: Sequence[Section], now: Sequence[Section]) -> Section | None:
+    """Return a section that lists what has changed; None if nothing has.
+
+    Args:
+        sent: The sections that the model was last sent.
+        now: The current sections.
+    """
+    changes = "\n\n".join(_describe_changes(sent, now))
+    if not changes:
+        return None
+    text = f"The instructions at the beginning have changed. From now on, this applies:\n\n{changes}"
+    is_user_level = all(section.source is None or section.source.trust == "user" for section in (*sent, *now))
+    source = Source(uri="plugin:nexus", trust="user" if is_user_level else "project")
+    return Section(NOTICE_SECTION, title=NOTICE_TITLE, text=text, kind="event", order=_NOTICE_ORDER, source=source)
+
+
+def _describe_changes(sent: Sequence[Section], now: Sequence[Section]) -> Iterator[str]:
+    for before, after in find_changed_sections(sent, now):
+        section = after or before
+        if section is None:
+            continue
+        name = f"{section.title} ({section.source.uri})" if section.source and section.source.is_file else section.title
+        if after is None:
+            yield f"{name}: removed; it no longer applies."
+        elif before is None:
+            yield f"{name}: new\n{_limit_lines(after.text.splitlines(), name)}"
+        else:
+            lines = unified_diff(before.text.splitlines(), after.text.splitlines(), n=_DIFF_CONTEXT_LINES, lineterm="")
+            yield f"{name}: changed\n{_limit_lines(list(lines)[2:], name)}"  # without the two lines of file names
+
+
+def _limit_lines(lines: Sequence[str], name: str) -> str:
+    shown = [
+        line if len(line) <= MAX_NOTICE_LINE_CHARACTERS else _cut_line(line, name) for line in lines[:MAX_NOTICE_LINES]
+    ]
+    if len(lines) > MAX_NOTICE_LINES:
+        shown.append(f"[… {len(lines) - MAX_NOTICE_LINES:,} more lines of {name} …]")
+    return "\n".join(shown)
+
+
+def _cut_line(line: str, name: str) -> str:
+    left = len(line) - MAX_NOTICE_LINE_CHARACTERS
+    return f"{line[:MAX_NOTICE_LINE_CHARACTERS]} [… {left:,} more characters of this line of {name} …]"
+
+
+def find_changed_sections(
+    sent: Iterable[Section], now: Iterable[Section]
+) -> Iterator[tuple[Section | None, Section | None]]:
+    """Yield each changed section as (before, after), with None if missing.
+
+    Sections come in the order of the prompt, removed ones last.
+    """
+    before, after = _index_sections(sent), _index_sections(now)
+    for key, section in after.items():
+        if key not in before or before[key].text != section.text:
+            yield before.get(key), section
+    yield from ((section, None) for key, section in before.items() if key not in after)
+
+
+def _index_sections(sections: Iterable[Section]) -> dict[tuple[str, str, int], Section]:
+    """Return sections by name, title and a number among equals.
+
+    A section keeps its key when it moves.
+    """
+    indexed: dict[tuple[str, str, int], Section] = {}
+    counts: Counter[tuple[str, str]] = Counter()
+    for section in sections:
+        key = _get_section_name(section), section.title
+        indexed[*key, counts[key]] = section
+        counts[key] += 1
+    return indexed
+
+
+def _get_section_name(section: Section) -> str:
+    """Return the file of a section, or its plugin and id.
+
+    Two plugins may use the same id.
+    """
+    if section.source is None:
+        return section.id
+    return section.source.uri if section.source.is_file else f"{section.source.plugin}:{section.id}"
+
+
+# ---- sizes ----------------------------------------------------------------------------------------------------------
 
 
 class PrefixSizer:
@@ -458,8 +457,3 @@ class PrefixSizer:
             _limit_cache(self._placements)
             self._placements[digest] = known = offers, place_static(sections, offers, self.counter)
         return known[1]
-
-
-def _limit_cache(known: dict[str, Any]) -> None:
-    if len(known) >= MAX_CACHED_PREFIXES:
-        known.clear()

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from nexus_core.types.messages import Part
     from nexus_core.types.settings import Settings
 
+    CallerMarkers = Sequence[tuple[int, str]]
+
 CONTENT_FIELDS = frozenset(
     {
         *("model", "messages", "system", "tools", "functions"),
@@ -46,7 +48,6 @@ CONTENT_FIELDS = frozenset(
     }
 )
 """Content of a call. The caller may override it; settings may not."""
-
 _CLIENT_OPTIONS = {"extra_body", "extra_headers", "extra_query", "timeout", "stream"}
 _OPENAI_OPTIONS = {"metadata", "moderation", "parallel_tool_calls", "prompt_cache_key", "prompt_cache_options"} | {
     *("prompt_cache_retention", "safety_identifier", "service_tier", "store", "stream_options", "temperature"),
@@ -84,201 +85,25 @@ OPTION_FIELDS: Mapping[str, frozenset[str]] = MappingProxyType(
     }
 )
 """Options of each API. They need not be complete: an option is dropped only if another API has it and this one not."""
-
-
-def select_options(api: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options for an API: those it has, and those that no listed API has."""
-    if api not in OPTION_FIELDS:
-        return {name: value for name, value in options.items() if name not in CONTENT_FIELDS}
-    others = frozenset().union(*(names for name, names in OPTION_FIELDS.items() if name != api)) - OPTION_FIELDS[api]
-    return {name: value for name, value in options.items() if name not in CONTENT_FIELDS and name not in others}
-
-
-if TYPE_CHECKING:
-    CallerMarkers = Sequence[tuple[int, str]]
-
+CACHE_KEY_FIELD = "prompt_cache_key"
+_CACHE_KEY_APIS = ("openai", "responses")
+_AUTOMATIC_FIELD = "cache_control"
+"""The argument by which Anthropic's API marks the end of a call itself."""
 BREAKPOINT_PRIORITY: tuple[BreakpointPlace, ...] = ("newest", "static", "sent", "history")
 """The order in which breakpoints get cache markers if there are not enough for all."""
-
 PREFIX_BREAKPOINT = -1
 """In place of the index of a message: the breakpoint after system prompt and tools."""
-
 _FULL_MARKER_API = "anthropic"
 """The only API with markers on tools and replies, and with lifetimes. Others accept markers on system prompt and user
 messages."""
 
 
-class CacheWish(NamedTuple):
-    """Cache options of the settings and the caller.
-
-    Attributes:
-        enabled: False to set no markers.
-        ttl: Lifetime of the prefix, if the API has lifetimes.
-        automatic: The caller's argument by which the API marks the end of the call itself; None without it.
-        replaced: The caller's argument that replaces content of the call; "" without one.
-    """
-
-    enabled: bool = True
-    ttl: str = SHORT_LIFETIME
-    automatic: object = None
-    replaced: str = ""
-
-
-_DEFAULT_WISH = CacheWish()
-
-
-def plan_breakpoints(
-    context: AssembledContext, rules: ApiRules, model: Model, wish: CacheWish = _DEFAULT_WISH
-) -> tuple[Breakpoint, ...]:
-    """Return every cache breakpoint of a call, with the reason if unmarked.
-
-    Args:
-        context: The call.
-        rules: The rules of the API, which limit the number of markers.
-        model: The model, which limits the number of markers and the smallest prefix.
-        wish: Cache options of the settings and the caller.
-    """
-    spots = _find_spots(context, rules)
-    if refusal := _find_refusal(rules, model, wish):
-        return tuple(spot._replace(skipped=refusal) for spot in spots)
-    caller_markers = _find_caller_markers(context, rules, wish.automatic)
-    free = min(model.cache_breakpoints, rules.cache_marks or model.cache_breakpoints) - len(caller_markers)
-    marked: dict[int, BreakpointPlace] = {}
-    skipped: dict[BreakpointPlace, str] = {}
-    for spot in sorted(spots, key=lambda each: BREAKPOINT_PRIORITY.index(each.place)):
-        skipped[spot.place] = spot.skipped or _find_skip_reason(spot, model, caller_markers, marked, free)
-        if not skipped[spot.place]:
-            marked[spot.after] = spot.place
-    return tuple(
-        spot._replace(
-            skipped=skipped[spot.place],
-            lifetime=""
-            if skipped[spot.place] or rules.name != _FULL_MARKER_API
-            else _choose_lifetime(spot, caller_markers, wish.ttl),
-        )
-        for spot in spots
-    )
-
-
-def supports_caching(rules: ApiRules, model: Model) -> bool:
-    """True if a model belongs to an API and is known to cache."""
-    return model.cache_minimum > 0 and model.api in ("", rules.name, *rules.serves)
-
-
-def _find_refusal(rules: ApiRules, model: Model, wish: CacheWish) -> str:
-    """Return why no breakpoint gets a marker; "" if some may."""
-    if not wish.enabled:
-        return "it is switched off"
-    if wish.replaced:
-        return f"the caller gives `{wish.replaced}`"
-    if not rules.cache_mark:
-        return f"{rules.name} takes no marks"
-    if not supports_caching(rules, model):
-        return f"{model.name} is not known to keep anything for {rules.name}"
-    return "" if model.cache_breakpoints else f"{model.name} finds out by itself what to keep"
-
-
-def _find_skip_reason(
-    spot: Breakpoint, model: Model, caller_markers: CallerMarkers, marked: Mapping[int, BreakpointPlace], free: int
-) -> str:
-    if spot.tokens < model.cache_minimum:
-        return f"{model.name} keeps nothing shorter than {model.cache_minimum} tokens"
-    if any(place == spot.after for place, _ in caller_markers):
-        return "the caller has marked it"
-    if spot.after in marked:
-        return f"it is the same place as `{marked[spot.after]}`"
-    return "" if len(marked) < free else f"no mark is left: the caller has placed {len(caller_markers)}"
-
-
-def _choose_lifetime(spot: Breakpoint, caller_markers: CallerMarkers, ttl: str) -> str:
-    """Return the lifetime of a marker.
-
-    Longer lifetimes must come first, so the caller's markers may change it.
-    """
-    if any(index <= spot.after and lifetime == SHORT_LIFETIME for index, lifetime in caller_markers):
-        return SHORT_LIFETIME
-    is_outlived = any(index > spot.after and lifetime == LONG_LIFETIME for index, lifetime in caller_markers)
-    return LONG_LIFETIME if is_outlived or (spot.place == "static" and ttl == LONG_LIFETIME) else SHORT_LIFETIME
-
-
-# ---- positions ------------------------------------------------------------------------------------------------------
-
-
-def _find_spots(context: AssembledContext, rules: ApiRules) -> list[Breakpoint]:
-    messages = context.messages
-    wanted: list[tuple[BreakpointPlace, int]] = [
-        ("history", len(context.history) - 1),
-        ("sent", _find_last_call_end(messages)),
-        ("newest", len(messages) - 1),
-    ]
-    sums = _sum_tokens(context)
-    spots = []
-    if context.system_prompt.strip() or context.tools:
-        spots.append(Breakpoint("static", PREFIX_BREAKPOINT, sums[0], skipped=_find_static_skip_reason(context, rules)))
-    for place, end in sorted((each for each in wanted if each[1] >= 0), key=lambda each: each[1]):
-        after = next((index for index in range(end, -1, -1) if _accepts_marker(messages[index], rules)), None)
-        reason = "nothing up to there takes a mark" if after is None else ""
-        after = end if after is None else after
-        spots.append(Breakpoint(place, after, sums[after + 1], skipped=reason))
-    return spots
-
-
-def _find_last_call_end(messages: Sequence[Message]) -> int:
-    """Return the index of the last message before the newest reply, or -1."""
-    index = len(messages) - 1
-    while index >= 0 and messages[index].role != "assistant":
-        index -= 1
-    while index >= 0 and messages[index].role == "assistant":
-        index -= 1
-    return index
-
-
-def _find_static_skip_reason(context: AssembledContext, rules: ApiRules) -> str:
-    return (
-        ""
-        if context.system_prompt.strip() or rules.name == _FULL_MARKER_API
-        else f"{rules.name} takes no marks on tools"
-    )
-
-
-def _accepts_marker(message: Message, rules: ApiRules) -> bool:
-    if message.role == "assistant" and rules.name != _FULL_MARKER_API:
-        return False
-    return any(_is_block(part, rules) for part in message.parts)
-
-
-def _is_block(part: Part, rules: ApiRules) -> bool:
-    if isinstance(part, Text):
-        return bool(part.text.strip())
-    return part.api == rules.name if isinstance(part, Opaque) else not isinstance(part, Reasoning)
-
-
-def _find_caller_markers(context: AssembledContext, rules: ApiRules, automatic: object) -> CallerMarkers:
-    """Return the caller's own markers: index of the message, and lifetime."""
-    before = PREFIX_BREAKPOINT - 1 if context.system_prompt.strip() else PREFIX_BREAKPOINT
-    caller_markers = [(before, each) for each in find_tool_lifetimes(context.tools, rules)]
-    for index, message in enumerate(context.messages):
-        caller_markers += [(index, each) for each in find_part_lifetimes(message.parts, message.api, rules)]
-    return (
-        caller_markers if automatic is None else [*caller_markers, (len(context.messages) - 1, get_lifetime(automatic))]
-    )
-
-
-def _sum_tokens(context: AssembledContext) -> list[int]:
-    """Return the running sums of tokens: of the prefix, then up to each message."""
-    budget, sizes = context.token_budget, context.message_tokens
-    static = budget.used.get("system", 0) + budget.used.get("tools", 0)
-    if len(sizes) != len(context.messages):  # the context was not assembled here
-        counter = SimpleTokenCounter()
-        sizes = tuple(counter.count_messages([message]) for message in context.messages)
-    scale = 1.0 if budget.calibration is None else budget.calibration.estimate
-    return [round(tokens * scale) for tokens in accumulate(sizes, initial=static)]
-
-
-CACHE_KEY_FIELD = "prompt_cache_key"
-_AUTOMATIC_FIELD = "cache_control"
-"""The argument by which Anthropic's API marks the end of a call itself."""
-_CACHE_KEY_APIS = ("openai", "responses")
+def build_writer(
+    model: Model, find_model: Callable[[str], Model], settings: Settings, dialects: DialectRegistry
+) -> CallWriter:
+    """Return a writer with the cache options of the settings."""
+    enabled, ttl = settings.get("cache.enabled", True), settings.get("cache.ttl", SHORT_LIFETIME)
+    return CallWriter(model, find_model, enabled=enabled is True, ttl=str(ttl), dialects=dialects)
 
 
 class CallWriter(NamedTuple):
@@ -325,8 +150,8 @@ class CallWriter(NamedTuple):
         dialect, given = self.dialects.get(api), select_options(api, context.model_config) | dict(options)
         automatic = given.get(_AUTOMATIC_FIELD) if api == "anthropic" else None
         replaced = next((name for name in options if name in CONTENT_FIELDS and name != "model"), "")
-        wish = CacheWish(self.enabled and cache, self.ttl, automatic, replaced)
-        return plan_breakpoints(context, dialect.rules, self._find_model(context, given), wish)
+        cache_options = CacheOptions(self.enabled and cache, self.ttl, automatic, replaced)
+        return plan_breakpoints(context, dialect.rules, self._find_model(context, given), cache_options)
 
     def _find_model(self, context: AssembledContext, options: Mapping[str, Any]) -> Model:
         name = str(options.get("model") or context.model)
@@ -349,12 +174,39 @@ class CallWriter(NamedTuple):
         return added | given
 
 
-def build_writer(
-    model: Model, find_model: Callable[[str], Model], settings: Settings, dialects: DialectRegistry
-) -> CallWriter:
-    """Return a writer with the cache options of the settings."""
-    enabled, ttl = settings.get("cache.enabled", True), settings.get("cache.ttl", SHORT_LIFETIME)
-    return CallWriter(model, find_model, enabled=enabled is True, ttl=str(ttl), dialects=dialects)
+def select_options(api: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options for an API: those it has, and those that no listed API has."""
+    if api not in OPTION_FIELDS:
+        return {name: value for name, value in options.items() if name not in CONTENT_FIELDS}
+    others = frozenset().union(*(names for name, names in OPTION_FIELDS.items() if name != api)) - OPTION_FIELDS[api]
+    return {name: value for name, value in options.items() if name not in CONTENT_FIELDS and name not in others}
+
+
+def _compute_max_tokens(context: AssembledContext, model: Model, thinking: object) -> int:
+    """Return `max_tokens` for Anthropic: the reserve for the reply.
+
+    It must exceed the thinking budget, and not the model's maximum.
+    """
+    budget, room = context.token_budget, context.token_budget.reserve_response
+    thoughts = thinking.get("budget_tokens") if isinstance(thinking, dict) else 0
+    wanted = room + thoughts if type(thoughts) is int and thoughts >= room else room
+    return min(wanted, model.max_output or budget.limit)
+
+
+def _build_cache_key(context: AssembledContext) -> dict[str, str]:
+    """Return the key that routes calls with one prefix to one cache.
+
+    It is a hash, so that it reveals no session name.
+    """
+    named = [context.session_label, context.epoch]
+    if not any(named):
+        return {}
+    return {CACHE_KEY_FIELD: f"nexus-{blake2b(json.dumps(named).encode(), digest_size=16).hexdigest()}"}
+
+
+def supports_caching(rules: ApiRules, model: Model) -> bool:
+    """True if a model belongs to an API and is known to cache."""
+    return model.cache_minimum > 0 and model.api in ("", rules.name, *rules.serves)
 
 
 def _write_call(
@@ -423,23 +275,163 @@ def _stand_in_for_json(value: object) -> str:
     return "=" * (len(value) * 4 // 3 + 4) if isinstance(value, bytes) else str(value)
 
 
-def _compute_max_tokens(context: AssembledContext, model: Model, thinking: object) -> int:
-    """Return `max_tokens` for Anthropic: the reserve for the reply.
+# ---- cache breakpoints ----------------------------------------------------------------------------------------------
 
-    It must exceed the thinking budget, and not the model's maximum.
+
+class CacheOptions(NamedTuple):
+    """Cache options of the settings and the caller.
+
+    Attributes:
+        enabled: False to set no markers.
+        ttl: Lifetime of the prefix, if the API has lifetimes.
+        automatic: The caller's argument by which the API marks the end of the call itself; None without it.
+        replaced: The caller's argument that replaces content of the call; "" without one.
     """
-    budget, room = context.token_budget, context.token_budget.reserve_response
-    thoughts = thinking.get("budget_tokens") if isinstance(thinking, dict) else 0
-    wanted = room + thoughts if type(thoughts) is int and thoughts >= room else room
-    return min(wanted, model.max_output or budget.limit)
+
+    enabled: bool = True
+    ttl: str = SHORT_LIFETIME
+    automatic: object = None
+    replaced: str = ""
 
 
-def _build_cache_key(context: AssembledContext) -> dict[str, str]:
-    """Return the key that routes calls with one prefix to one cache.
+_DEFAULT_CACHE_OPTIONS = CacheOptions()
 
-    It is a hash, so that it reveals no session name.
+
+def plan_breakpoints(
+    context: AssembledContext, rules: ApiRules, model: Model, cache_options: CacheOptions = _DEFAULT_CACHE_OPTIONS
+) -> tuple[Breakpoint, ...]:
+    """Return every cache breakpoint of a call, with the reason if unmarked.
+
+    Args:
+        context: The call.
+        rules: The rules of the API, which limit the number of markers.
+        model: The model, which limits the number of markers and the smallest prefix.
+        cache_options: Cache options of the settings and the caller.
     """
-    named = [context.session_label, context.epoch]
-    if not any(named):
-        return {}
-    return {CACHE_KEY_FIELD: f"nexus-{blake2b(json.dumps(named).encode(), digest_size=16).hexdigest()}"}
+    spots = _find_spots(context, rules)
+    if refusal := _find_refusal(rules, model, cache_options):
+        return tuple(spot._replace(skipped=refusal) for spot in spots)
+    caller_markers = _find_caller_markers(context, rules, cache_options.automatic)
+    free = min(model.cache_breakpoints, rules.cache_marks or model.cache_breakpoints) - len(caller_markers)
+    marked: dict[int, BreakpointPlace] = {}
+    skipped: dict[BreakpointPlace, str] = {}
+    for spot in sorted(spots, key=lambda each: BREAKPOINT_PRIORITY.index(each.place)):
+        skipped[spot.place] = spot.skipped or _find_skip_reason(spot, model, caller_markers, marked, free)
+        if not skipped[spot.place]:
+            marked[spot.after] = spot.place
+    return tuple(
+        spot._replace(
+            skipped=skipped[spot.place],
+            lifetime=""
+            if skipped[spot.place] or rules.name != _FULL_MARKER_API
+            else _choose_lifetime(spot, caller_markers, cache_options.ttl),
+        )
+        for spot in spots
+    )
+
+
+def _find_spots(context: AssembledContext, rules: ApiRules) -> list[Breakpoint]:
+    messages = context.messages
+    wanted: list[tuple[BreakpointPlace, int]] = [
+        ("history", len(context.history) - 1),
+        ("sent", _find_last_call_end(messages)),
+        ("newest", len(messages) - 1),
+    ]
+    sums = _sum_tokens(context)
+    spots = []
+    if context.system_prompt.strip() or context.tools:
+        spots.append(Breakpoint("static", PREFIX_BREAKPOINT, sums[0], skipped=_find_static_skip_reason(context, rules)))
+    for place, end in sorted((each for each in wanted if each[1] >= 0), key=lambda each: each[1]):
+        after = next((index for index in range(end, -1, -1) if _accepts_marker(messages[index], rules)), None)
+        reason = "nothing up to there takes a mark" if after is None else ""
+        after = end if after is None else after
+        spots.append(Breakpoint(place, after, sums[after + 1], skipped=reason))
+    return spots
+
+
+def _sum_tokens(context: AssembledContext) -> list[int]:
+    """Return the running sums of tokens: of the prefix, then up to each message."""
+    budget, sizes = context.token_budget, context.message_tokens
+    static = budget.used.get("system", 0) + budget.used.get("tools", 0)
+    if len(sizes) != len(context.messages):  # the context was not assembled here
+        counter = SimpleTokenCounter()
+        sizes = tuple(counter.count_messages([message]) for message in context.messages)
+    scale = 1.0 if budget.calibration is None else budget.calibration.estimate
+    return [round(tokens * scale) for tokens in accumulate(sizes, initial=static)]
+
+
+def _find_last_call_end(messages: Sequence[Message]) -> int:
+    """Return the index of the last message before the newest reply, or -1."""
+    index = len(messages) - 1
+    while index >= 0 and messages[index].role != "assistant":
+        index -= 1
+    while index >= 0 and messages[index].role == "assistant":
+        index -= 1
+    return index
+
+
+def _find_static_skip_reason(context: AssembledContext, rules: ApiRules) -> str:
+    return (
+        ""
+        if context.system_prompt.strip() or rules.name == _FULL_MARKER_API
+        else f"{rules.name} takes no marks on tools"
+    )
+
+
+def _accepts_marker(message: Message, rules: ApiRules) -> bool:
+    if message.role == "assistant" and rules.name != _FULL_MARKER_API:
+        return False
+    return any(_is_block(part, rules) for part in message.parts)
+
+
+def _is_block(part: Part, rules: ApiRules) -> bool:
+    if isinstance(part, Text):
+        return bool(part.text.strip())
+    return part.api == rules.name if isinstance(part, Opaque) else not isinstance(part, Reasoning)
+
+
+def _find_refusal(rules: ApiRules, model: Model, cache_options: CacheOptions) -> str:
+    """Return why no breakpoint gets a marker; "" if some may."""
+    if not cache_options.enabled:
+        return "it is switched off"
+    if cache_options.replaced:
+        return f"the caller gives `{cache_options.replaced}`"
+    if not rules.cache_mark:
+        return f"{rules.name} takes no marks"
+    if not supports_caching(rules, model):
+        return f"{model.name} is not known to keep anything for {rules.name}"
+    return "" if model.cache_breakpoints else f"{model.name} finds out by itself what to keep"
+
+
+def _find_caller_markers(context: AssembledContext, rules: ApiRules, automatic: object) -> CallerMarkers:
+    """Return the caller's own markers: index of the message, and lifetime."""
+    before = PREFIX_BREAKPOINT - 1 if context.system_prompt.strip() else PREFIX_BREAKPOINT
+    caller_markers = [(before, each) for each in find_tool_lifetimes(context.tools, rules)]
+    for index, message in enumerate(context.messages):
+        caller_markers += [(index, each) for each in find_part_lifetimes(message.parts, message.api, rules)]
+    return (
+        caller_markers if automatic is None else [*caller_markers, (len(context.messages) - 1, get_lifetime(automatic))]
+    )
+
+
+def _find_skip_reason(
+    spot: Breakpoint, model: Model, caller_markers: CallerMarkers, marked: Mapping[int, BreakpointPlace], free: int
+) -> str:
+    if spot.tokens < model.cache_minimum:
+        return f"{model.name} keeps nothing shorter than {model.cache_minimum} tokens"
+    if any(place == spot.after for place, _ in caller_markers):
+        return "the caller has marked it"
+    if spot.after in marked:
+        return f"it is the same place as `{marked[spot.after]}`"
+    return "" if len(marked) < free else f"no mark is left: the caller has placed {len(caller_markers)}"
+
+
+def _choose_lifetime(spot: Breakpoint, caller_markers: CallerMarkers, ttl: str) -> str:
+    """Return the lifetime of a marker.
+
+    Longer lifetimes must come first, so the caller's markers may change it.
+    """
+    if any(index <= spot.after and lifetime == SHORT_LIFETIME for index, lifetime in caller_markers):
+        return SHORT_LIFETIME
+    is_outlived = any(index > spot.after and lifetime == LONG_LIFETIME for index, lifetime in caller_markers)
+    return LONG_LIFETIME if is_outlived or (spot.place == "static" and ttl == LONG_LIFETIME) else SHORT_LIFETIME

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from nexus_core.types.ledger import Ledger, Step
 
-STEPS_PER_READ = 32
+STEPS_OF_FIRST_READ = 32
 """Steps of the first read; doubled each time that they are not enough."""
 MAX_CACHED_RANGES = 32
 """Ranges farther back in the thread that are cached, and as many single steps."""
@@ -131,7 +131,7 @@ class ThreadCache:
         """Return the newest steps up to `tip`, until `is_enough` or all are read."""
         with self._lock:
             self._read_up_to(tip)
-            count = STEPS_PER_READ
+            count = STEPS_OF_FIRST_READ
             while True:
                 first = max(0, self._positions[tip] - count + 1)
                 self._read_back_to(first)
@@ -163,7 +163,7 @@ class ThreadCache:
             return
         self._steps.clear()
         self._positions.clear()
-        self._extend(self._ledger.thread(tip, limit=STEPS_PER_READ))
+        self._extend(self._ledger.thread(tip, limit=STEPS_OF_FIRST_READ))
 
     def _read_back_to(self, position: int) -> None:
         """Read backward until a position is cached."""

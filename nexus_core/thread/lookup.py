@@ -21,42 +21,6 @@ STEPS_PER_READ = 500
 """Steps per query, so that a long thread is not held in memory at once."""
 _SMALL_BATCH = 50
 """Steps per query where a walk usually ends after a few."""
-
-
-def walk_back(ledger: Ledger, tip: str | None, *, batch_size: int = STEPS_PER_READ) -> Iterator[Step]:
-    """Yield the steps of a thread, newest first, reading `batch_size` at a time."""
-    current = tip
-    while current is not None:
-        steps = ledger.thread(current, limit=batch_size)
-        yield from reversed(steps)
-        current = steps[0].parent
-
-
-def find_reverted(ledger: Ledger, revert: Step) -> list[Step]:
-    """Return the steps that a `revert` step of an import undoes, newest first."""
-    reverted: list[Step] = []
-    remaining = int(str(revert.data["popped"]))
-    for step in skip_reverted(walk_back(ledger, revert.parent, batch_size=_SMALL_BATCH)):
-        if remaining <= 0:
-            break
-        if step.messages:
-            reverted.append(step)
-            remaining -= len(step.messages)
-    return reverted
-
-
-def is_in_thread(ledger: Ledger, step: Step, tip: Step) -> bool:
-    """True if a step belongs to the thread that ends in `tip`.
-
-    Reads one or two steps for each branch in between.
-    """
-    end: Step | None = tip
-    while end is not None and end.branch != step.branch:
-        first = ledger.step(end.branch)
-        end = None if first is None or first.parent is None else ledger.step(first.parent)
-    return end is not None and step.position <= end.position
-
-
 MIN_ID_CHARACTERS = 4
 """A shorter part would match too many steps."""
 ID_CHARACTERS = 26
@@ -64,17 +28,6 @@ ID_CHARACTERS = 26
 MAX_LISTED_STEPS = 8
 """Candidates that the error for an ambiguous part lists."""
 _ID_ALPHABET = frozenset("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
-
-
-def read_step_id(given: object, name: str = "a step") -> str:
-    """Return the id of a step that is passed itself or by its id.
-
-    Raises:
-        UsageError: The value is neither.
-    """
-    return read_text(
-        given.id if isinstance(given, RecordedStep | Step) else given, name, hint="give a step, or its id: step.id"
-    )
 
 
 def find_step(ledger: Ledger, name: object, tip: Step | None = None) -> Step | None:
@@ -101,6 +54,17 @@ def find_step(ledger: Ledger, name: object, tip: Step | None = None) -> Step | N
     return found[0] if found else None
 
 
+def read_step_id(given: object, name: str = "a step") -> str:
+    """Return the id of a step that is passed itself or by its id.
+
+    Raises:
+        UsageError: The value is neither.
+    """
+    return read_text(
+        given.id if isinstance(given, RecordedStep | Step) else given, name, hint="give a step, or its id: step.id"
+    )
+
+
 def find_steps_by_part(ledger: Ledger, part: str, tip: Step | None) -> list[Step]:
     """Return the steps whose id starts or ends with a part, sorted by id.
 
@@ -112,6 +76,18 @@ def find_steps_by_part(ledger: Ledger, part: str, tip: Step | None) -> list[Step
     return sorted(
         (step for step in steps if step.id.startswith(part) or step.id.endswith(part)), key=lambda each: each.id
     )
+
+
+def is_in_thread(ledger: Ledger, step: Step, tip: Step) -> bool:
+    """True if a step belongs to the thread that ends in `tip`.
+
+    Reads one or two steps for each branch in between.
+    """
+    end: Step | None = tip
+    while end is not None and end.branch != step.branch:
+        first = ledger.step(end.branch)
+        end = None if first is None or first.parent is None else ledger.step(first.parent)
+    return end is not None and step.position <= end.position
 
 
 def find_turn_steps(ledger: Ledger, first: Step) -> list[Step]:
@@ -157,3 +133,25 @@ def find_turn_end(ledger: Ledger, record: SessionRecord, at: str) -> Step:
             f"step {step.id} stands inside a turn", hint=f"its turn is {step.turn}, which ended with {end.id}"
         )
     return end
+
+
+def find_reverted(ledger: Ledger, revert: Step) -> list[Step]:
+    """Return the steps that a `revert` step of an import undoes, newest first."""
+    reverted: list[Step] = []
+    remaining = int(str(revert.data["popped"]))
+    for step in skip_reverted(walk_back(ledger, revert.parent, batch_size=_SMALL_BATCH)):
+        if remaining <= 0:
+            break
+        if step.messages:
+            reverted.append(step)
+            remaining -= len(step.messages)
+    return reverted
+
+
+def walk_back(ledger: Ledger, tip: str | None, *, batch_size: int = STEPS_PER_READ) -> Iterator[Step]:
+    """Yield the steps of a thread, newest first, reading `batch_size` at a time."""
+    current = tip
+    while current is not None:
+        steps = ledger.thread(current, limit=batch_size)
+        yield from reversed(steps)
+        current = steps[0].parent

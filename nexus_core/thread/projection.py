@@ -23,178 +23,6 @@ if TYPE_CHECKING:
     from nexus_core.types.prompt import TrustLevel
 
 
-def project_steps(steps: Iterable[Step], sizer: MessageSizer, turn: str = "") -> list[HistoryItem]:
-    """Return the messages of steps in the order in which they are sent.
-
-    A rendered input replaces the raw one. Tool results follow in the order of their calls, in whatever order they were
-    recorded. Compactions contribute no message. A step with `popped` removes the newest messages.
-
-    Args:
-        steps: The steps, oldest first.
-        sizer: Counts tokens and bytes of messages.
-        turn: The open turn, whose input is not counted until it is rendered.
-    """
-    projection: list[HistoryItem] = []
-    results: list[tuple[int, HistoryItem]] = []
-    uncounted: Step | None = (
-        None  # the raw input at the end of `projection`; usually its rendered form replaces it before it is counted
-    )
-    for step in steps:
-        if step.kind in MARKER_KINDS:
-            if _remove_reverted(step, results, projection):
-                uncounted = None
-            continue
-        if uncounted is not None and not (step.kind == "sealed" and step.messages):
-            _count_last(projection, uncounted, sizer)
-        uncounted = step if step.kind == "input" and holds_turn_input(step) else None
-        items = _build_uncounted_items(step) if uncounted else _get_items(step, sizer)
-        if not items:
-            continue
-        if step.kind in ("result", "interrupted"):
-            results += zip(_find_call_indexes(step), items, strict=True)
-            continue
-        if results:
-            _flush_results(results, projection)
-        if step.kind == "sealed":
-            _replace_input(projection, items, step.turn)
-        else:
-            projection += items
-    if uncounted is not None and uncounted.turn != turn:
-        _count_last(projection, uncounted, sizer)
-    _flush_results(results, projection)
-    return projection
-
-
-def find_kept_steps(cache: ThreadCache, compaction: Step, tip: str) -> list[Step]:
-    """Return the steps that a compaction keeps, and all after it.
-
-    The input of the turn in which they start comes first.
-
-    Raises:
-        LedgerError: The first kept step is not an ancestor of the compaction.
-    """
-    first = compaction.data.get("first_kept")
-    if first is None:
-        return cache.read_since(compaction.id, tip)[1:]
-    if not isinstance(first, str):
-        raise LedgerError(f"compaction {compaction.id} does not say what it keeps")
-    kept = cache.read_since(first, tip)
-    if kept[0].kind == "input" or kept[0].id == kept[0].turn:
-        return kept
-    begun = [step for step in cache.read_since(kept[0].turn, tip) if holds_turn_input(step)]
-    opening = [step for step in begun if step.turn == kept[0].turn and step.position < kept[0].position]
-    return [*opening, *kept]
-
-
-def project_pinned_steps(cache: ThreadCache, compaction: Step, sizer: MessageSizer) -> list[HistoryItem]:
-    """Return the messages that were pinned at a compaction.
-
-    They follow its summary and are never left out.
-    """
-    pinned = compaction.data.get("pinned")
-    steps = [each for name in pinned for each in cache.read_range(name, name)] if isinstance(pinned, list) else []
-    return [each._replace(turn="", is_input=False) for each in project_steps(steps, sizer)]
-
-
-def holds_turn_input(step: Step) -> bool:
-    """True if a step holds the input of its turn, raw or rendered."""
-    return step.kind == "sealed" or (step.kind == "input" and step.id == step.turn)
-
-
-def project_summary(compaction: Step, sizer: MessageSizer) -> list[HistoryItem]:
-    """Return the messages that replace all before a compaction.
-
-    These are its summary, or the messages that an import stored in its place.
-    """
-    step_id, trust = compaction.id, read_summary_trust(compaction)
-    if compaction.messages:
-        counted = zip(get_sent_messages(compaction), sizer.count_step_tokens(compaction), strict=True)
-        return [
-            HistoryItem(
-                message, tokens, step=step_id, place=place, summary_trust=trust, size=sizer.count_bytes(message)
-            )
-            for place, (message, tokens) in enumerate(counted)
-        ]
-    message = restore_summary_message(compaction.data, step_id)
-    if message is None:
-        return []
-    return [
-        HistoryItem(
-            message, sizer.count_tokens(message), step=step_id, summary_trust=trust, size=sizer.count_bytes(message)
-        )
-    ]
-
-
-def read_summary_trust(compaction: Step) -> TrustLevel:
-    """Return the stored trust level of a summary; `foreign` if there is none."""
-    trust = compaction.data.get("trust")
-    return "user" if trust == "user" else "project" if trust == "project" else "foreign"
-
-
-def _find_call_indexes(step: Step) -> list[int]:
-    """Return the index of the first call that each message of a step answers."""
-    places = [key.place for key in list_answered_calls(step)]
-    found, at = [], 0
-    for message in step.messages:
-        end = at + max(len(message.tool_results), 1)
-        found.append(min(places[at:end], default=0))
-        at = end
-    return found
-
-
-def _remove_reverted(step: Step, results: list[tuple[int, HistoryItem]], sent: list[HistoryItem]) -> bool:
-    """Remove the newest messages if a step says so. True if it does."""
-    popped = step.data.get("popped")
-    if not isinstance(popped, int) or popped <= 0:
-        return False
-    _flush_results(results, sent)
-    del sent[-popped:]
-    return True
-
-
-def _flush_results(results: list[tuple[int, HistoryItem]], sent: list[HistoryItem]) -> None:
-    """Move collected results behind their reply, in the order of the calls."""
-    sent += [result for _, result in sorted(results, key=lambda pair: pair[0])]
-    results.clear()
-
-
-def _replace_input(items: list[HistoryItem], rendered: Iterable[HistoryItem], turn: str) -> None:
-    """Replace the raw input of a turn by its rendered form; messages may follow it."""
-    first = len(items)
-    while first and items[first - 1].turn == turn:
-        first -= 1
-    inputs = [place for place in range(first, len(items)) if items[place].is_input]
-    place = inputs[0] if inputs else len(items)
-    original = (items[place].original or items[place].message) if inputs else None
-    for each in reversed(inputs):
-        del items[each]
-    items[place:place] = [each._replace(original=original) for each in rendered]
-
-
-def _get_items(step: Step, sizer: MessageSizer) -> Sequence[HistoryItem]:
-    known = sizer.items_by_step.get(step.id)
-    if known is None:
-        sizer.cache_items(step.id, known := tuple(_build_items(step, sizer)))
-    return known
-
-
-def _count_last(sent: list[HistoryItem], step: Step, sizer: MessageSizer) -> None:
-    sent[len(sent) - len(step.messages) :] = _get_items(step, sizer)
-
-
-def _build_uncounted_items(step: Step) -> list[HistoryItem]:
-    messages = enumerate(step.messages)
-    return [HistoryItem(message, 0, step.turn, True, step.id, place, step.created) for place, message in messages]  # noqa: FBT003 - it is an input
-
-
-def _build_items(step: Step, sizer: MessageSizer) -> Iterator[HistoryItem]:
-    is_input, turn, step_id, created = holds_turn_input(step), step.turn, step.id, step.created
-    is_shortened = "clamp" in step.data
-    for place, (message, tokens) in enumerate(zip(get_sent_messages(step), sizer.count_step_tokens(step), strict=True)):
-        size = sizer.count_bytes(message)
-        yield HistoryItem(message, tokens, turn, is_input, step_id, place, created, None, is_shortened, size=size)
-
-
 class ReadLimits(NamedTuple):
     """Limits for reading a thread.
 
@@ -278,6 +106,184 @@ def read_truncated_thread(
     return [*project_summary(compaction, sizer), *project_pinned_steps(cache, compaction, sizer), *sent]
 
 
+def find_kept_steps(cache: ThreadCache, compaction: Step, tip: str) -> list[Step]:
+    """Return the steps that a compaction keeps, and all after it.
+
+    The input of the turn in which they start comes first.
+
+    Raises:
+        LedgerError: The first kept step is not an ancestor of the compaction.
+    """
+    first = compaction.data.get("first_kept")
+    if first is None:
+        return cache.read_since(compaction.id, tip)[1:]
+    if not isinstance(first, str):
+        raise LedgerError(f"compaction {compaction.id} does not say what it keeps")
+    kept = cache.read_since(first, tip)
+    if kept[0].kind == "input" or kept[0].id == kept[0].turn:
+        return kept
+    begun = [step for step in cache.read_since(kept[0].turn, tip) if holds_turn_input(step)]
+    opening = [step for step in begun if step.turn == kept[0].turn and step.position < kept[0].position]
+    return [*opening, *kept]
+
+
+def project_pinned_steps(cache: ThreadCache, compaction: Step, sizer: MessageSizer) -> list[HistoryItem]:
+    """Return the messages that were pinned at a compaction.
+
+    They follow its summary and are never left out.
+    """
+    pinned = compaction.data.get("pinned")
+    steps = [each for name in pinned for each in cache.read_range(name, name)] if isinstance(pinned, list) else []
+    return [each._replace(turn="", is_input=False) for each in project_steps(steps, sizer)]
+
+
+def project_summary(compaction: Step, sizer: MessageSizer) -> list[HistoryItem]:
+    """Return the messages that replace all before a compaction.
+
+    These are its summary, or the messages that an import stored in its place.
+    """
+    step_id, trust = compaction.id, read_summary_trust(compaction)
+    if compaction.messages:
+        counted = zip(get_sent_messages(compaction), sizer.count_step_tokens(compaction), strict=True)
+        return [
+            HistoryItem(
+                message, tokens, step=step_id, place=place, summary_trust=trust, size=sizer.count_bytes(message)
+            )
+            for place, (message, tokens) in enumerate(counted)
+        ]
+    message = restore_summary_message(compaction.data, step_id)
+    if message is None:
+        return []
+    return [
+        HistoryItem(
+            message, sizer.count_tokens(message), step=step_id, summary_trust=trust, size=sizer.count_bytes(message)
+        )
+    ]
+
+
+def read_summary_trust(compaction: Step) -> TrustLevel:
+    """Return the stored trust level of a summary; `foreign` if there is none."""
+    trust = compaction.data.get("trust")
+    return "user" if trust == "user" else "project" if trust == "project" else "foreign"
+
+
+# ---- steps to messages ----------------------------------------------------------------------------------------------
+
+
+def project_steps(steps: Iterable[Step], sizer: MessageSizer, turn: str = "") -> list[HistoryItem]:
+    """Return the messages of steps in the order in which they are sent.
+
+    A rendered input replaces the raw one. Tool results follow in the order of their calls, in whatever order they were
+    recorded. Compactions contribute no message. A step with `popped` removes the newest messages.
+
+    Args:
+        steps: The steps, oldest first.
+        sizer: Counts tokens and bytes of messages.
+        turn: The open turn, whose input is not counted until it is rendered.
+    """
+    projection: list[HistoryItem] = []
+    results: list[tuple[int, HistoryItem]] = []
+    uncounted: Step | None = (
+        None  # the raw input at the end of `projection`; usually its rendered form replaces it before it is counted
+    )
+    for step in steps:
+        if step.kind in MARKER_KINDS:
+            if _remove_reverted(step, results, projection):
+                uncounted = None
+            continue
+        if uncounted is not None and not (step.kind == "sealed" and step.messages):
+            _count_last(projection, uncounted, sizer)
+        uncounted = step if step.kind == "input" and holds_turn_input(step) else None
+        items = _build_uncounted_items(step) if uncounted else _get_items(step, sizer)
+        if not items:
+            continue
+        if step.kind in ("result", "interrupted"):
+            results += zip(_find_call_indexes(step), items, strict=True)
+            continue
+        if results:
+            _flush_results(results, projection)
+        if step.kind == "sealed":
+            _replace_input(projection, items, step.turn)
+        else:
+            projection += items
+    if uncounted is not None and uncounted.turn != turn:
+        _count_last(projection, uncounted, sizer)
+    _flush_results(results, projection)
+    return projection
+
+
+def holds_turn_input(step: Step) -> bool:
+    """True if a step holds the input of its turn, raw or rendered."""
+    return step.kind == "sealed" or (step.kind == "input" and step.id == step.turn)
+
+
+def _build_uncounted_items(step: Step) -> list[HistoryItem]:
+    messages = enumerate(step.messages)
+    return [HistoryItem(message, 0, step.turn, True, step.id, place, step.created) for place, message in messages]  # noqa: FBT003 - it is an input
+
+
+def _count_last(sent: list[HistoryItem], step: Step, sizer: MessageSizer) -> None:
+    sent[len(sent) - len(step.messages) :] = _get_items(step, sizer)
+
+
+def _get_items(step: Step, sizer: MessageSizer) -> Sequence[HistoryItem]:
+    known = sizer.items_by_step.get(step.id)
+    if known is None:
+        sizer.cache_items(step.id, known := tuple(_build_items(step, sizer)))
+    return known
+
+
+def _build_items(step: Step, sizer: MessageSizer) -> Iterator[HistoryItem]:
+    is_input, turn, step_id, created = holds_turn_input(step), step.turn, step.id, step.created
+    is_shortened = "clamp" in step.data
+    for place, (message, tokens) in enumerate(zip(get_sent_messages(step), sizer.count_step_tokens(step), strict=True)):
+        size = sizer.count_bytes(message)
+        yield HistoryItem(message, tokens, turn, is_input, step_id, place, created, None, is_shortened, size=size)
+
+
+def _find_call_indexes(step: Step) -> list[int]:
+    """Return the index of the first call that each message of a step answers."""
+    places = [key.place for key in list_answered_calls(step)]
+    found, at = [], 0
+    for message in step.messages:
+        end = at + max(len(message.tool_results), 1)
+        found.append(min(places[at:end], default=0))
+        at = end
+    return found
+
+
+def _flush_results(results: list[tuple[int, HistoryItem]], sent: list[HistoryItem]) -> None:
+    """Move collected results behind their reply, in the order of the calls."""
+    sent += [result for _, result in sorted(results, key=lambda pair: pair[0])]
+    results.clear()
+
+
+def _replace_input(items: list[HistoryItem], rendered: Iterable[HistoryItem], turn: str) -> None:
+    """Replace the raw input of a turn by its rendered form; messages may follow it."""
+    first = len(items)
+    while first and items[first - 1].turn == turn:
+        first -= 1
+    inputs = [place for place in range(first, len(items)) if items[place].is_input]
+    place = inputs[0] if inputs else len(items)
+    original = (items[place].original or items[place].message) if inputs else None
+    for each in reversed(inputs):
+        del items[each]
+    items[place:place] = [each._replace(original=original) for each in rendered]
+
+
+def _remove_reverted(step: Step, results: list[tuple[int, HistoryItem]], sent: list[HistoryItem]) -> bool:
+    """Remove the newest messages if a step says so. True if it does."""
+    popped = step.data.get("popped")
+    if not isinstance(popped, int) or popped <= 0:
+        return False
+    _flush_results(results, sent)
+    del sent[-popped:]
+    return True
+
+
+# ---- decisions ------------------------------------------------------------------------------------------------------
+
+
 def list_dropped_steps(
     cache: ThreadCache, cut: TruncationPoint | None, tip: Step | None, counter: str
 ) -> Iterator[Decision]:
@@ -300,6 +306,16 @@ def list_dropped_steps(
             position, total = last.position + 1, last.total
 
 
+def _find_start(cache: ThreadCache, cut: TruncationPoint) -> tuple[int, int]:
+    """Return position and running total of tokens where the history starts."""
+    if cut.compaction is None:
+        return 0, 0
+    compaction = cache.get_step(cut.compaction)
+    first = compaction.data.get("first_kept")
+    step = cache.get_step(first) if isinstance(first, str) else compaction
+    return step.position, step.total - step.tokens
+
+
 def list_masked_steps(cache: ThreadCache, items: Sequence[HistoryItem]) -> Iterator[Decision]:
     """Yield one decision for all messages with media placeholders.
 
@@ -310,13 +326,3 @@ def list_masked_steps(cache: ThreadCache, items: Sequence[HistoryItem]) -> Itera
         first, last = cache.get_step(masked[0].step).position, cache.get_step(masked[-1].step).position
         tokens = sum(each.tokens for each in masked)
         yield Decision(action="masked", rule=REQUEST_BYTES_RULE, first=first, last=last, tokens_after=tokens)
-
-
-def _find_start(cache: ThreadCache, cut: TruncationPoint) -> tuple[int, int]:
-    """Return position and running total of tokens where the history starts."""
-    if cut.compaction is None:
-        return 0, 0
-    compaction = cache.get_step(cut.compaction)
-    first = compaction.data.get("first_kept")
-    step = cache.get_step(first) if isinstance(first, str) else compaction
-    return step.position, step.total - step.tokens

@@ -30,97 +30,6 @@ PLACEHOLDER_STEP_ID = "0" * 26
 """As long as a step id, which does not exist before the step is recorded."""
 
 
-class TextClamp(NamedTuple):
-    """The cut in one text of a tool result.
-
-    Attributes:
-        message: Index of the message in its step.
-        part: Index of the tool result in the message.
-        text: Index of the text in the tool result.
-        head: Characters kept of the beginning.
-        tail: Characters kept of the end.
-    """
-
-    message: int
-    part: int
-    text: int
-    head: int
-    tail: int
-
-
-def find_clamps(messages: Sequence[Message], limit: int, count: Callable[[str], int]) -> list[TextClamp]:
-    """Return the cuts that limit the texts of each tool result to `limit` tokens."""
-    return [
-        TextClamp(message_index, part_index, *cut)
-        for message_index, message in enumerate(messages)
-        for part_index, part in enumerate(message.parts)
-        if isinstance(part, ToolResult)
-        for cut in _find_cuts(part, limit, count)
-    ]
-
-
-def get_sent_messages(step: Step) -> tuple[Message, ...]:
-    """Return the messages of a step as they are sent, with long tool results cut."""
-    clamps = step.data.get("clamp")
-    if not isinstance(clamps, list | tuple):
-        return step.messages
-    return apply_clamps(step.messages, (TextClamp(*each) for each in clamps), step.id)
-
-
-def apply_clamps(messages: Sequence[Message], clamps: Iterable[TextClamp], step: str) -> tuple[Message, ...]:
-    """Return the messages with long texts cut to head and tail.
-
-    A line between them names the step with the whole text.
-    """
-    by_result: dict[tuple[int, int], list[TextClamp]] = defaultdict(list)
-    for clamp in clamps:
-        by_result[clamp.message, clamp.part].append(clamp)
-    clamped = list(messages)
-    for (message_index, part_index), found in by_result.items():
-        parts = list(clamped[message_index].parts)
-        result = parts[part_index]
-        if isinstance(result, ToolResult):
-            parts[part_index] = _clamp_result(result, found, step)
-        clamped[message_index] = replace(clamped[message_index], parts=tuple(parts))
-    return tuple(clamped)
-
-
-def _find_cuts(result: ToolResult, limit: int, count: Callable[[str], int]) -> Iterator[tuple[int, int, int]]:
-    """Yield index, head and tail of the texts to cut.
-
-    Short texts stay whole and leave the rest of their share to longer ones.
-    """
-    texts = {index: part.text for index, part in enumerate(result.parts) if isinstance(part, Text)}
-    sizes = {index: count(text) for index, text in texts.items()}
-    shortest_first = sorted(sizes, key=lambda index: (sizes[index], index))
-    for number, index in enumerate(shortest_first):
-        share = limit // (len(shortest_first) - number)
-        cut = split_head_and_tail(
-            texts[index], share, count, lambda omitted: _build_omission_line(omitted, PLACEHOLDER_STEP_ID)
-        )
-        if cut is not None:
-            yield index, *cut
-        limit -= min(sizes[index], share)
-
-
-def _clamp_result(result: ToolResult, clamps: Iterable[TextClamp], step: str) -> ToolResult:
-    parts = list(result.parts)
-    for clamp in clamps:
-        part = parts[clamp.text]
-        if isinstance(part, Text):
-            parts[clamp.text] = replace(part, text=_clamp_text(part.text, clamp.head, clamp.tail, step))
-    return replace(result, parts=tuple(parts))
-
-
-def _clamp_text(text: str, head: int, tail: int, step: str) -> str:
-    line = _build_omission_line(len(text) - head - tail, step)
-    return f"{text[:head]}\n{line}\n{text[len(text) - tail :]}" if head + tail else line
-
-
-def _build_omission_line(omitted: int, step: str) -> str:
-    return f"[… {omitted:,} characters left out; all of it is in step {step} …]"
-
-
 class MessageSizer(Protocol):
     """Protocol: token and byte sizes of messages."""
 
@@ -243,3 +152,97 @@ class TokenSizer:
         if cached is None:
             self._step_tokens[step.id] = cached = [self.count_tokens(message) for message in get_sent_messages(step)]
         return cached
+
+
+# ---- long tool results ----------------------------------------------------------------------------------------------
+
+
+class TextClamp(NamedTuple):
+    """The cut in one text of a tool result.
+
+    Attributes:
+        message: Index of the message in its step.
+        part: Index of the tool result in the message.
+        text: Index of the text in the tool result.
+        head: Characters kept of the beginning.
+        tail: Characters kept of the end.
+    """
+
+    message: int
+    part: int
+    text: int
+    head: int
+    tail: int
+
+
+def find_clamps(messages: Sequence[Message], limit: int, count: Callable[[str], int]) -> list[TextClamp]:
+    """Return the cuts that limit the texts of each tool result to `limit` tokens."""
+    return [
+        TextClamp(message_index, part_index, *cut)
+        for message_index, message in enumerate(messages)
+        for part_index, part in enumerate(message.parts)
+        if isinstance(part, ToolResult)
+        for cut in _find_cuts(part, limit, count)
+    ]
+
+
+def _find_cuts(result: ToolResult, limit: int, count: Callable[[str], int]) -> Iterator[tuple[int, int, int]]:
+    """Yield index, head and tail of the texts to cut.
+
+    Short texts stay whole and leave the rest of their share to longer ones.
+    """
+    texts = {index: part.text for index, part in enumerate(result.parts) if isinstance(part, Text)}
+    sizes = {index: count(text) for index, text in texts.items()}
+    shortest_first = sorted(sizes, key=lambda index: (sizes[index], index))
+    for number, index in enumerate(shortest_first):
+        share = limit // (len(shortest_first) - number)
+        cut = split_head_and_tail(
+            texts[index], share, count, lambda omitted: _build_omission_line(omitted, PLACEHOLDER_STEP_ID)
+        )
+        if cut is not None:
+            yield index, *cut
+        limit -= min(sizes[index], share)
+
+
+def get_sent_messages(step: Step) -> tuple[Message, ...]:
+    """Return the messages of a step as they are sent, with long tool results cut."""
+    clamps = step.data.get("clamp")
+    if not isinstance(clamps, list | tuple):
+        return step.messages
+    return apply_clamps(step.messages, (TextClamp(*each) for each in clamps), step.id)
+
+
+def apply_clamps(messages: Sequence[Message], clamps: Iterable[TextClamp], step: str) -> tuple[Message, ...]:
+    """Return the messages with long texts cut to head and tail.
+
+    A line between them names the step with the whole text.
+    """
+    by_result: dict[tuple[int, int], list[TextClamp]] = defaultdict(list)
+    for clamp in clamps:
+        by_result[clamp.message, clamp.part].append(clamp)
+    clamped = list(messages)
+    for (message_index, part_index), found in by_result.items():
+        parts = list(clamped[message_index].parts)
+        result = parts[part_index]
+        if isinstance(result, ToolResult):
+            parts[part_index] = _clamp_result(result, found, step)
+        clamped[message_index] = replace(clamped[message_index], parts=tuple(parts))
+    return tuple(clamped)
+
+
+def _clamp_result(result: ToolResult, clamps: Iterable[TextClamp], step: str) -> ToolResult:
+    parts = list(result.parts)
+    for clamp in clamps:
+        part = parts[clamp.text]
+        if isinstance(part, Text):
+            parts[clamp.text] = replace(part, text=_clamp_text(part.text, clamp.head, clamp.tail, step))
+    return replace(result, parts=tuple(parts))
+
+
+def _clamp_text(text: str, head: int, tail: int, step: str) -> str:
+    line = _build_omission_line(len(text) - head - tail, step)
+    return f"{text[:head]}\n{line}\n{text[len(text) - tail :]}" if head + tail else line
+
+
+def _build_omission_line(omitted: int, step: str) -> str:
+    return f"[… {omitted:,} characters left out; all of it is in step {step} …]"

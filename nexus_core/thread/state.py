@@ -26,105 +26,6 @@ MIN_CALIBRATION_TOKENS = 1000
 """In a shorter call, the tokens that a provider adds to every call distort the ratio."""
 PLAUSIBLE_RATIOS = (0.5, 2.0)
 """A ratio outside this range means that the caller did not send the call as it was assembled."""
-
-CalibrationSamples = dict[str, list[float]]
-"""By model, the provider's count divided by ours, for each of the newest calls."""
-
-
-def read_calibration_samples(value: object) -> CalibrationSamples:
-    """Return the calibration samples that a step stores."""
-    return {name: list(ratios) for name, ratios in value.items()} if isinstance(value, dict) else {}
-
-
-def add_calibration_sample(known: CalibrationSamples, model: str, sent: int, counted: int) -> CalibrationSamples:
-    """Return the samples after another call.
-
-    A call that is too short, or whose ratio is implausible, adds none.
-
-    Args:
-        known: The samples so far.
-        model: The name of the model.
-        sent: Tokens of the call, by our count.
-        counted: Tokens of the call, by the provider's count.
-    """
-    ratio = counted / sent if sent else 0.0
-    if sent < MIN_CALIBRATION_TOKENS or not PLAUSIBLE_RATIOS[0] <= ratio <= PLAUSIBLE_RATIOS[1]:
-        return known
-    return {**known, model: [*known.get(model, [])[-MAX_CALIBRATION_SAMPLES + 1 :], round(ratio, 4)]}
-
-
-def get_calibration(known: Mapping[str, Any], model: str) -> TokenCalibration | None:
-    """Return how a model's provider counts; None if there are too few samples."""
-    ratios = known.get(model) or []
-    if len(ratios) < MIN_CALIBRATION_SAMPLES:
-        return None
-    return TokenCalibration(len(ratios), min(ratios), _compute_median(sorted(ratios)), max(ratios))
-
-
-def _compute_median(numbers: Sequence[float]) -> float:
-    """Return the median. `statistics` would import too much at startup."""
-    half = len(numbers) // 2
-    return (numbers[half] + numbers[-half - 1]) / 2
-
-
-class LearnedLimit(NamedTuple):
-    """A limit that a provider reported in an error.
-
-    Attributes:
-        limit: The reported limit.
-        assumed: The limit by settings and plugins at that time; the reported one holds until this changes.
-    """
-
-    limit: int
-    assumed: int
-
-
-LearnedLimits = dict[str, LearnedLimit]
-"""Learned limits, by model."""
-
-
-def read_learned_limits(value: object) -> LearnedLimits:
-    """Return the learned limits that a step stores."""
-    rows = value.items() if isinstance(value, dict) else ()
-    return {name: LearnedLimit(*row) for name, row in rows if _is_learned_limit(row)}
-
-
-def add_learned_limit(known: LearnedLimits, model: str, limit: int | None, assumed: int) -> LearnedLimits | None:
-    """Return the limits after a refused call; None if nothing new was learned.
-
-    Args:
-        known: The limits so far.
-        model: The name of the model.
-        limit: The limit that the provider reported; None if it reported none.
-        assumed: The limit by settings and plugins.
-    """
-    if limit is None or limit >= get_learned_limit(known, model, assumed):
-        return None
-    return {**known, model: LearnedLimit(limit, assumed)}
-
-
-def get_learned_limit(known: LearnedLimits, model: str, assumed: int) -> int:
-    """Return the limit of a model: the learned one, else the assumed one.
-
-    A learned limit holds as long as the assumed one is the same.
-
-    Args:
-        known: The learned limits.
-        model: The name of the model.
-        assumed: The limit by settings and plugins.
-    """
-    learned = known.get(model)
-    return assumed if learned is None or learned.assumed != assumed else learned.limit
-
-
-def _is_learned_limit(row: object) -> bool:
-    return (
-        isinstance(row, list | tuple)
-        and len(row) == len(LearnedLimit._fields)
-        and all(type(each) is int for each in row)
-    )
-
-
 CARRIED_FIELDS = ("epoch", "view", "setup", "cut", "calibration", "windows", "request_bytes", "pins")
 """Data that each step copies from the one before, so that the newest step alone holds the session's state."""
 
@@ -222,3 +123,107 @@ def get_pins(tip: Step | None) -> tuple[str, ...]:
 def get_carried_fields(tip: Step | NewStep | None) -> dict[str, Any]:
     """Return the data that a step after `tip` carries on, unless it sets its own."""
     return {} if tip is None else {name: tip.data[name] for name in CARRIED_FIELDS if tip.data.get(name) is not None}
+
+
+# ---- calibration ----------------------------------------------------------------------------------------------------
+
+
+CalibrationSamples = dict[str, list[float]]
+"""By model, the provider's count divided by ours, for each of the newest calls."""
+
+
+def read_calibration_samples(value: object) -> CalibrationSamples:
+    """Return the calibration samples that a step stores."""
+    return {name: list(ratios) for name, ratios in value.items()} if isinstance(value, dict) else {}
+
+
+def add_calibration_sample(known: CalibrationSamples, model: str, sent: int, counted: int) -> CalibrationSamples:
+    """Return the samples after another call.
+
+    A call that is too short, or whose ratio is implausible, adds none.
+
+    Args:
+        known: The samples so far.
+        model: The name of the model.
+        sent: Tokens of the call, by our count.
+        counted: Tokens of the call, by the provider's count.
+    """
+    ratio = counted / sent if sent else 0.0
+    if sent < MIN_CALIBRATION_TOKENS or not PLAUSIBLE_RATIOS[0] <= ratio <= PLAUSIBLE_RATIOS[1]:
+        return known
+    return {**known, model: [*known.get(model, [])[-MAX_CALIBRATION_SAMPLES + 1 :], round(ratio, 4)]}
+
+
+def get_calibration(known: Mapping[str, Any], model: str) -> TokenCalibration | None:
+    """Return how a model's provider counts; None if there are too few samples."""
+    ratios = known.get(model) or []
+    if len(ratios) < MIN_CALIBRATION_SAMPLES:
+        return None
+    return TokenCalibration(len(ratios), min(ratios), _compute_median(sorted(ratios)), max(ratios))
+
+
+def _compute_median(numbers: Sequence[float]) -> float:
+    """Return the median. `statistics` would import too much at startup."""
+    half = len(numbers) // 2
+    return (numbers[half] + numbers[-half - 1]) / 2
+
+
+# ---- learned limits -------------------------------------------------------------------------------------------------
+
+
+class LearnedLimit(NamedTuple):
+    """A limit that a provider reported in an error.
+
+    Attributes:
+        limit: The reported limit.
+        assumed: The limit by settings and plugins at that time; the reported one holds until this changes.
+    """
+
+    limit: int
+    assumed: int
+
+
+LearnedLimits = dict[str, LearnedLimit]
+"""Learned limits, by model."""
+
+
+def read_learned_limits(value: object) -> LearnedLimits:
+    """Return the learned limits that a step stores."""
+    rows = value.items() if isinstance(value, dict) else ()
+    return {name: LearnedLimit(*row) for name, row in rows if _is_learned_limit(row)}
+
+
+def _is_learned_limit(row: object) -> bool:
+    return (
+        isinstance(row, list | tuple)
+        and len(row) == len(LearnedLimit._fields)
+        and all(type(each) is int for each in row)
+    )
+
+
+def add_learned_limit(known: LearnedLimits, model: str, limit: int | None, assumed: int) -> LearnedLimits | None:
+    """Return the limits after a refused call; None if nothing new was learned.
+
+    Args:
+        known: The limits so far.
+        model: The name of the model.
+        limit: The limit that the provider reported; None if it reported none.
+        assumed: The limit by settings and plugins.
+    """
+    if limit is None or limit >= get_learned_limit(known, model, assumed):
+        return None
+    return {**known, model: LearnedLimit(limit, assumed)}
+
+
+def get_learned_limit(known: LearnedLimits, model: str, assumed: int) -> int:
+    """Return the limit of a model: the learned one, else the assumed one.
+
+    A learned limit holds as long as the assumed one is the same.
+
+    Args:
+        known: The learned limits.
+        model: The name of the model.
+        assumed: The limit by settings and plugins.
+    """
+    learned = known.get(model)
+    return assumed if learned is None or learned.assumed != assumed else learned.limit

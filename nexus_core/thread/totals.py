@@ -21,6 +21,11 @@ MARKER_KINDS = ("compaction", "revert", "pin")
 """Kinds of steps without messages of their own; a turn of one such step is not counted."""
 CONTINUES_FIELD = "continues"
 """Set in the data of an imported turn that continues the one before: the program stored one exchange in pieces."""
+_USAGE_FIELDS = tuple(field.name for field in fields(Usage))
+_get_numbers = attrgetter(*_USAGE_FIELDS)
+
+
+# ---- turns ----------------------------------------------------------------------------------------------------------
 
 
 def add_turn(tip: Step | NewStep | None, step: NewStep) -> dict[str, object]:
@@ -50,6 +55,43 @@ def count_turns(cache: ThreadCache, tip: Step) -> int:
     return turns
 
 
+def opens_turn(step: Step) -> bool:
+    """True if a step opens a turn that is counted."""
+    return step.id == step.turn and counts_as_turn(step) and not continues_turn(step)
+
+
+def counts_as_turn(step: Step | NewStep) -> bool:
+    """True if a turn that starts with such a step is counted.
+
+    Instructions and the session start get no reply, so they are not.
+    """
+    if step.kind in MARKER_KINDS:
+        return False
+    is_closed_input = step.kind == "input" and step.closes and bool(step.messages)
+    return not (
+        is_closed_input and all(message.role == "system" or is_session_start(message) for message in step.messages)
+    )
+
+
+def continues_turn(step: Step | NewStep) -> bool:
+    """True if a step continues the turn before its own."""
+    return step.kind in ("turn", "reply") and step.data.get(CONTINUES_FIELD) is True
+
+
+def is_session_start_step(step: Step) -> bool:
+    """True if a step only holds the time at which the session started."""
+    return step.closes and step.parent is None and any(map(is_session_start, step.messages))
+
+
+def get_parent_turn(cache: ThreadCache, parent: str | None) -> str | None:
+    """Return the turn of a parent step; None for the first turn of a session."""
+    before = None if parent is None else cache.get_step(parent)
+    return None if before is None or is_session_start_step(before) else before.turn
+
+
+# ---- tokens ---------------------------------------------------------------------------------------------------------
+
+
 def add_tokens(tip: Step | NewStep | None, step: NewStep) -> dict[str, object]:
     """Return the total tokens of a step after `tip`; empty if `tip` has no total.
 
@@ -76,59 +118,7 @@ def count_tokens(cache: ThreadCache, tip: Step) -> int:
     return tokens
 
 
-def opens_turn(step: Step) -> bool:
-    """True if a step opens a turn that is counted."""
-    return step.id == step.turn and counts_as_turn(step) and not continues_turn(step)
-
-
-def counts_as_turn(step: Step | NewStep) -> bool:
-    """True if a turn that starts with such a step is counted.
-
-    Instructions and the session start get no reply, so they are not.
-    """
-    if step.kind in MARKER_KINDS:
-        return False
-    is_closed_input = step.kind == "input" and step.closes and bool(step.messages)
-    return not (
-        is_closed_input and all(message.role == "system" or is_session_start(message) for message in step.messages)
-    )
-
-
-def is_session_start_step(step: Step) -> bool:
-    """True if a step only holds the time at which the session started."""
-    return step.closes and step.parent is None and any(map(is_session_start, step.messages))
-
-
-def get_parent_turn(cache: ThreadCache, parent: str | None) -> str | None:
-    """Return the turn of a parent step; None for the first turn of a session."""
-    before = None if parent is None else cache.get_step(parent)
-    return None if before is None or is_session_start_step(before) else before.turn
-
-
-def continues_turn(step: Step | NewStep) -> bool:
-    """True if a step continues the turn before its own."""
-    return step.kind in ("turn", "reply") and step.data.get(CONTINUES_FIELD) is True
-
-
-_USAGE_FIELDS = tuple(field.name for field in fields(Usage))
-_get_numbers = attrgetter(*_USAGE_FIELDS)
-
-
-def add_usages(usages: Iterable[Usage]) -> Usage:
-    """Return the sum of usages."""
-    columns = zip(*map(_get_numbers, usages), strict=True)
-    return Usage(**dict(zip(_USAGE_FIELDS, map(sum, columns), strict=False)))
-
-
-def subtract_usage(spent: Usage, usage: Usage) -> Usage:
-    """Return a total without the usage of one call; no field drops below zero."""
-    numbers = (max(total - part, 0) for total, part in zip(_get_numbers(spent), _get_numbers(usage), strict=True))
-    return Usage(**dict(zip(_USAGE_FIELDS, numbers, strict=True)))
-
-
-def usage_to_json(usage: Usage) -> dict[str, int]:
-    """Return a usage as it is stored."""
-    return dict(zip(_USAGE_FIELDS, _get_numbers(usage), strict=True))
+# ---- usage ----------------------------------------------------------------------------------------------------------
 
 
 def add_spent(tip: Step | NewStep | None, step: NewStep) -> dict[str, object]:
@@ -157,3 +147,20 @@ def sum_usage(cache: ThreadCache, tip: Step) -> Usage:
         if (usage := get_step_usage(step)) is not None:
             usages.append(usage)
     return add_usages(usages)
+
+
+def add_usages(usages: Iterable[Usage]) -> Usage:
+    """Return the sum of usages."""
+    columns = zip(*map(_get_numbers, usages), strict=True)
+    return Usage(**dict(zip(_USAGE_FIELDS, map(sum, columns), strict=False)))
+
+
+def subtract_usage(spent: Usage, usage: Usage) -> Usage:
+    """Return a total without the usage of one call; no field drops below zero."""
+    numbers = (max(total - part, 0) for total, part in zip(_get_numbers(spent), _get_numbers(usage), strict=True))
+    return Usage(**dict(zip(_USAGE_FIELDS, numbers, strict=True)))
+
+
+def usage_to_json(usage: Usage) -> dict[str, int]:
+    """Return a usage as it is stored."""
+    return dict(zip(_USAGE_FIELDS, _get_numbers(usage), strict=True))

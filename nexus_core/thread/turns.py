@@ -92,6 +92,21 @@ class RecordedCall:
         return f"{self.name} ({self.id})" if self.id else self.name
 
 
+def _read_parts(content: object, tool: str) -> str | tuple[ResultPart, ...]:
+    if isinstance(content, str):
+        return content
+    if isinstance(content, _PART_TYPES):
+        return (content,)
+    if isinstance(content, Iterable):
+        parts = tuple(content)
+        if all(isinstance(part, _PART_TYPES) for part in parts):
+            return parts
+    raise UsageError(
+        f"the result of {tool} must be text or parts, not {type(content).__name__}",
+        hint="json.dumps(…) makes text of anything",
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedStep:
     """A step that `Session.record` has stored.
@@ -115,28 +130,6 @@ class RecordedStep:
     done: bool = False
     cache: CacheReport = NO_CACHE_REPORT
     duplicate: bool = False
-
-
-def _read_parts(content: object, tool: str) -> str | tuple[ResultPart, ...]:
-    if isinstance(content, str):
-        return content
-    if isinstance(content, _PART_TYPES):
-        return (content,)
-    if isinstance(content, Iterable):
-        parts = tuple(content)
-        if all(isinstance(part, _PART_TYPES) for part in parts):
-            return parts
-    raise UsageError(
-        f"the result of {tool} must be text or parts, not {type(content).__name__}",
-        hint="json.dumps(…) makes text of anything",
-    )
-
-
-class AnsweredCall(NamedTuple):
-    """A recorded tool result and the step that holds it."""
-
-    step: Step
-    result: ToolResult
 
 
 class Turn:
@@ -213,6 +206,13 @@ class Turn:
             done=step.closes,
             duplicate=duplicate,
         )
+
+
+class AnsweredCall(NamedTuple):
+    """A recorded tool result and the step that holds it."""
+
+    step: Step
+    result: ToolResult
 
 
 def find_client_calls(messages: Iterable[Message]) -> list[ToolCall]:
