@@ -110,9 +110,9 @@ def _find_calls(steps: Iterable[Step]) -> Iterator[tuple[Step, CallFacts | None]
 
 
 def _read_call_facts(cache: ThreadCache, step: Step) -> CallFacts | None:
-    return (
-        None if step.kind != "reply" else _build_call_facts(step, Turn(cache.read_turn(step.id)).get_rendered("model"))
-    )
+    if step.kind != "reply":
+        return None
+    return _build_call_facts(step, Turn(cache.read_turn(step.id)).get_rendered("model"))
 
 
 def _build_call_facts(step: Step, model: object) -> CallFacts | None:

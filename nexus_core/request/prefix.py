@@ -146,12 +146,8 @@ class PrefixStore:
             version = before.version + 1 if before else FIRST_VERSION
             context = build_system_context(static.sections, version=version, now=now)
             content = write_prefix(static.system_prompt, static.tools, key, static.sections_digest, context)
-            self._pending = pending = (
-                static,
-                previous,
-                reloads,
-                PendingPrefix(read_prefix(content), (static.sections_blob, content)),
-            )
+            begun = PendingPrefix(read_prefix(content), (static.sections_blob, content))
+            self._pending = pending = static, previous, reloads, begun
         return pending[3]
 
     def store(self, blobs: tuple[bytes, ...]) -> None:
@@ -165,12 +161,12 @@ class PrefixStore:
         Raises:
             LedgerError: The ledger lacks it.
         """
-        found = self._prefixes.get(digest)
-        if found is None:
-            found = read_prefix(self._read_blob(digest, "the system prompt, with the tools, of this call"))
+        prefix = self._prefixes.get(digest)
+        if prefix is None:
+            prefix = read_prefix(self._read_blob(digest, "the system prompt, with the tools, of this call"))
             _limit_cache(self._prefixes)
-            self._prefixes[digest] = found
-        return found
+            self._prefixes[digest] = prefix
+        return prefix
 
     def find(self, digest: str, sections_digest: str = "") -> Prefix | None:
         """Return the prefix with a digest; None if there is none or a blob is gone.
@@ -192,21 +188,21 @@ class PrefixStore:
         """Return the sections with a digest; none for ""."""
         if not digest:
             return ()
-        found = self._sections.get(digest)
-        if found is None:
-            found = read_sections(self._read_blob(digest, "a list of the sections that were sent"))
+        sections = self._sections.get(digest)
+        if sections is None:
+            sections = read_sections(self._read_blob(digest, "a list of the sections that were sent"))
             _limit_cache(self._sections)
-            self._sections[digest] = found
-        return found
+            self._sections[digest] = sections
+        return sections
 
     def read_settings(self, digest: str) -> Settings:
         """Return the settings with a digest."""
-        found = self._settings.get(digest)
-        if found is None:
-            found = read_settings(self._read_blob(digest, "a record of the settings of this call"))
+        settings = self._settings.get(digest)
+        if settings is None:
+            settings = read_settings(self._read_blob(digest, "a record of the settings of this call"))
             _limit_cache(self._settings)
-            self._settings[digest] = found
-        return found
+            self._settings[digest] = settings
+        return settings
 
     def _read_blob(self, digest: str, what: str) -> bytes:
         ledger = self._ledger()
@@ -292,8 +288,8 @@ def write_sections(sections: Iterable[Section]) -> bytes:
 
 
 def _section_to_json(section: Section) -> dict[str, object]:
-    written: dict[str, object] = {name: getattr(section, name) for name in ("id", "title", "kind", "order", "text")}
-    return written if section.source is None else {**written, "source": asdict(section.source)}
+    body: dict[str, object] = {name: getattr(section, name) for name in ("id", "title", "kind", "order", "text")}
+    return body if section.source is None else {**body, "source": asdict(section.source)}
 
 
 def read_sections(content: bytes) -> tuple[Section, ...]:
@@ -306,7 +302,7 @@ def _section_from_json(body: dict[str, object]) -> Section:
     if isinstance(source, dict):
         lines = source.pop("lines", None)
         source = Source(**source, lines=tuple(lines) if lines else None)
-    return Section(**body, source=source)  # type: ignore[arg-type] # as it was written
+    return Section(**body, source=source)  # type: ignore[arg-type] # as `_section_to_json` has stored it
 
 
 def write_settings(settings: Settings) -> bytes:

@@ -62,10 +62,8 @@ class ContextWindow:
         self.sizer = shared if cache is None else cache.get_sizer(shared)
         self.prefix_sizer = runtime.get_prefix_sizer(shared.counter)
         self.strategy = runtime.get_strategy(settings)
-        calibration, limit = (
-            get_calibration(state.calibration_samples, model),
-            get_learned_limit(state.learned_windows, model, self.model.window),
-        )
+        calibration = get_calibration(state.calibration_samples, model)
+        limit = get_learned_limit(state.learned_windows, model, self.model.window)
         assumed_size = runtime.dialects.request_limit(self.model)
         size = get_learned_limit(state.learned_request_bytes, model, assumed_size)
         findings = (

@@ -136,10 +136,9 @@ class CallWriter(NamedTuple):
         arguments = self._build_arguments(context, dialect, options, cache=cache)
         breakpoints = self.plan(context, api, options, cache=cache)
         body = _override_content(_write_call(context, dialect, arguments, breakpoints), api, options)
-        limit = self.dialects.request_limit(self._find_model(context, arguments), api)
-        if (
-            limit < context.token_budget.byte_limit and limit < context.token_budget.bytes
-        ):  # which is the most it may be
+        limit, budget = self.dialects.request_limit(self._find_model(context, arguments), api), context.token_budget
+        # `budget.bytes` is an upper bound, so that most calls need not be measured.
+        if limit < budget.byte_limit and limit < budget.bytes:
             _require_size(body, limit)
         return body
 
@@ -167,8 +166,8 @@ class CallWriter(NamedTuple):
         model = self._find_model(context, options)
         added: dict[str, Any] = {"model": context.model} if context.model or "model" in options else {}
         given = select_options(dialect.name, context.model_config) | dict(options)
-        if dialect.name == "anthropic" and (room := _compute_max_tokens(context, model, given.get("thinking"))):
-            added["max_tokens"] = room
+        if dialect.name == "anthropic" and (limit := _compute_max_tokens(context, model, given.get("thinking"))):
+            added["max_tokens"] = limit
         if dialect.name in _CACHE_KEY_APIS and self.enabled and cache and supports_caching(dialect.rules, model):
             added |= _build_cache_key(context)
         return added | given
@@ -187,9 +186,9 @@ def _compute_max_tokens(context: AssembledContext, model: Model, thinking: objec
 
     It must exceed the thinking budget, and not the model's maximum.
     """
-    budget, room = context.token_budget, context.token_budget.reserve_response
-    thoughts = thinking.get("budget_tokens") if isinstance(thinking, dict) else 0
-    wanted = room + thoughts if type(thoughts) is int and thoughts >= room else room
+    budget, reserve = context.token_budget, context.token_budget.reserve_response
+    thinking_tokens = thinking.get("budget_tokens") if isinstance(thinking, dict) else 0
+    wanted = reserve + thinking_tokens if type(thinking_tokens) is int and thinking_tokens >= reserve else reserve
     return min(wanted, model.max_output or budget.limit)
 
 
@@ -198,10 +197,10 @@ def _build_cache_key(context: AssembledContext) -> dict[str, str]:
 
     It is a hash, so that it reveals no session name.
     """
-    named = [context.session_label, context.epoch]
-    if not any(named):
+    identity = [context.session_label, context.epoch]
+    if not any(identity):
         return {}
-    return {CACHE_KEY_FIELD: f"nexus-{blake2b(json.dumps(named).encode(), digest_size=16).hexdigest()}"}
+    return {CACHE_KEY_FIELD: f"nexus-{blake2b(json.dumps(identity).encode(), digest_size=16).hexdigest()}"}
 
 
 def supports_caching(rules: ApiRules, model: Model) -> bool:
@@ -243,12 +242,12 @@ def _place_markers(breakpoints: Iterable[Breakpoint], places: Sequence[int], fir
         places: For each repaired message, its index before the repair.
         first: The index of the context's first message before the repair.
     """
-    marks = {}
+    lifetimes = {}
     for each in breakpoints:
         if not each.skipped:
             before = (now for now, place in enumerate(places) if place <= each.after + first)
-            marks[max(before, default=BEFORE_MESSAGES)] = each.lifetime
-    return marks
+            lifetimes[max(before, default=BEFORE_MESSAGES)] = each.lifetime
+    return lifetimes
 
 
 def _override_content(body: dict[str, Any], api: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -319,13 +318,11 @@ def plan_breakpoints(
         skipped[spot.place] = spot.skipped or _find_skip_reason(spot, model, caller_markers, marked, free)
         if not skipped[spot.place]:
             marked[spot.after] = spot.place
+    has_lifetimes = rules.name == _FULL_MARKER_API
     return tuple(
-        spot._replace(
-            skipped=skipped[spot.place],
-            lifetime=""
-            if skipped[spot.place] or rules.name != _FULL_MARKER_API
-            else _choose_lifetime(spot, caller_markers, cache_options.ttl),
-        )
+        spot._replace(skipped=skipped[spot.place])
+        if skipped[spot.place] or not has_lifetimes
+        else spot._replace(skipped="", lifetime=_choose_lifetime(spot, caller_markers, cache_options.ttl))
         for spot in spots
     )
 
@@ -371,11 +368,9 @@ def _find_last_call_end(messages: Sequence[Message]) -> int:
 
 
 def _find_static_skip_reason(context: AssembledContext, rules: ApiRules) -> str:
-    return (
-        ""
-        if context.system_prompt.strip() or rules.name == _FULL_MARKER_API
-        else f"{rules.name} takes no marks on tools"
-    )
+    if context.system_prompt.strip() or rules.name == _FULL_MARKER_API:
+        return ""
+    return f"{rules.name} takes no marks on tools"
 
 
 def _accepts_marker(message: Message, rules: ApiRules) -> bool:
@@ -406,12 +401,10 @@ def _find_refusal(rules: ApiRules, model: Model, cache_options: CacheOptions) ->
 def _find_caller_markers(context: AssembledContext, rules: ApiRules, automatic: object) -> CallerMarkers:
     """Return the caller's own markers: index of the message, and lifetime."""
     before = PREFIX_BREAKPOINT - 1 if context.system_prompt.strip() else PREFIX_BREAKPOINT
-    caller_markers = [(before, each) for each in find_tool_lifetimes(context.tools, rules)]
+    markers = [(before, each) for each in find_tool_lifetimes(context.tools, rules)]
     for index, message in enumerate(context.messages):
-        caller_markers += [(index, each) for each in find_part_lifetimes(message.parts, message.api, rules)]
-    return (
-        caller_markers if automatic is None else [*caller_markers, (len(context.messages) - 1, get_lifetime(automatic))]
-    )
+        markers += [(index, each) for each in find_part_lifetimes(message.parts, message.api, rules)]
+    return markers if automatic is None else [*markers, (len(context.messages) - 1, get_lifetime(automatic))]
 
 
 def _find_skip_reason(

@@ -29,8 +29,8 @@ MAX_SIZERS = 4
 class ThreadCache:
     """The newest steps of a session's thread, without gaps.
 
-    Holds what the last calls have asked for, however long the thread grows. Thread-safe: methods return copies, and
-    steps are immutable.
+    Holds what the last calls have asked for, however long the thread grows. Thread-safe. Callers must not change the
+    lists that its methods return.
 
     Args:
         ledger: The ledger with the steps.
@@ -61,12 +61,12 @@ class ThreadCache:
         Args:
             shared: The sizer of all sessions with that counter.
         """
-        known = self._sizers.get(shared.name)
-        if known is None or known.counter is not shared.counter:
+        sizer = self._sizers.get(shared.name)
+        if sizer is None or sizer.counter is not shared.counter:
             if len(self._sizers) >= MAX_SIZERS:
                 self._sizers.clear()
-            self._sizers[shared.name] = known = TokenSizer(shared.counter)
-        return known
+            self._sizers[shared.name] = sizer = TokenSizer(shared.counter)
+        return sizer
 
     def get_step(self, step_id: str) -> Step:
         """Return the step with an id, from the ledger if it is not cached.
@@ -143,10 +143,10 @@ class ThreadCache:
     def list_changed_steps(self) -> tuple[str, ...]:
         """Return the ids of steps read so far whose content was changed."""
         with self._lock:
-            self._check()
+            self._check_new_steps()
             return tuple(self._changed)
 
-    def _check(self) -> None:
+    def _check_new_steps(self) -> None:
         new, self._unchecked = self._unchecked, []
         self._changed |= {step.id: None for step in new if isinstance(step, StoredStep) and not step.is_as_recorded}
 
@@ -188,7 +188,7 @@ class ThreadCache:
 
         The newest step stays.
         """
-        self._check()
+        self._check_new_steps()
         if self._steps:
             newest = self._steps[-1].position
             count = (newest if self._lowest_used is None else min(self._lowest_used, newest)) - self._steps[0].position

@@ -53,9 +53,9 @@ def read_thread(cache: ThreadCache, tip: Step, sizer: MessageSizer, limits: Read
             return False
         summed = steps[-1].total - steps[0].total + steps[0].tokens
         if steps[0].counter == steps[-1].counter == sizer.name and 0 <= summed <= limits.max_tokens:
-            return False  # the running sums suffice, so nothing is projected
+            return False  # by the running sums alone, without projecting the steps
         projected[steps[0].id] = project_steps(steps, sizer, limits.turn)
-        return sum(sent.tokens for sent in projected[steps[0].id]) > limits.max_tokens
+        return sum(item.tokens for item in projected[steps[0].id]) > limits.max_tokens
 
     steps = cache.read_newest(tip.id, is_enough)
     return projected.get(steps[0].id) or project_steps(steps, sizer, limits.turn)
@@ -99,11 +99,11 @@ def read_truncated_thread(
     if turn not in ("", PREVIEW_TURN):  # the input of the open turn stays, even if the thread is cut inside of it
         steps |= {step.id: step for step in cache.read_turn(tip.id) if holds_turn_input(step)}
     steps |= {step.id: step for step in newest}
-    sent = project_steps(sorted(steps.values(), key=lambda step: step.position), sizer, turn)
+    items = project_steps(sorted(steps.values(), key=lambda step: step.position), sizer, turn)
     if cut.compaction is None:
-        return sent
+        return items
     compaction = cache.get_step(cut.compaction)
-    return [*project_summary(compaction, sizer), *project_pinned_steps(cache, compaction, sizer), *sent]
+    return [*project_summary(compaction, sizer), *project_pinned_steps(cache, compaction, sizer), *items]
 
 
 def find_kept_steps(cache: ThreadCache, compaction: Step, tip: str) -> list[Step]:
@@ -122,8 +122,8 @@ def find_kept_steps(cache: ThreadCache, compaction: Step, tip: str) -> list[Step
     kept = cache.read_since(first, tip)
     if kept[0].kind == "input" or kept[0].id == kept[0].turn:
         return kept
-    begun = [step for step in cache.read_since(kept[0].turn, tip) if holds_turn_input(step)]
-    opening = [step for step in begun if step.turn == kept[0].turn and step.position < kept[0].position]
+    inputs = [step for step in cache.read_since(kept[0].turn, tip) if holds_turn_input(step)]
+    opening = [step for step in inputs if step.turn == kept[0].turn and step.position < kept[0].position]
     return [*opening, *kept]
 
 
@@ -183,9 +183,8 @@ def project_steps(steps: Iterable[Step], sizer: MessageSizer, turn: str = "") ->
     """
     projection: list[HistoryItem] = []
     results: list[tuple[int, HistoryItem]] = []
-    uncounted: Step | None = (
-        None  # the raw input at the end of `projection`; usually its rendered form replaces it before it is counted
-    )
+    # The raw input at the end of `projection`. It is not counted at once: its rendered form usually replaces it.
+    uncounted: Step | None = None
     for step in steps:
         if step.kind in MARKER_KINDS:
             if _remove_reverted(step, results, projection):
@@ -222,8 +221,8 @@ def _build_uncounted_items(step: Step) -> list[HistoryItem]:
     return [HistoryItem(message, 0, step.turn, True, step.id, place, step.created) for place, message in messages]  # noqa: FBT003 - it is an input
 
 
-def _count_last(sent: list[HistoryItem], step: Step, sizer: MessageSizer) -> None:
-    sent[len(sent) - len(step.messages) :] = _get_items(step, sizer)
+def _count_last(items: list[HistoryItem], step: Step, sizer: MessageSizer) -> None:
+    items[len(items) - len(step.messages) :] = _get_items(step, sizer)
 
 
 def _get_items(step: Step, sizer: MessageSizer) -> Sequence[HistoryItem]:
@@ -252,9 +251,9 @@ def _find_call_indexes(step: Step) -> list[int]:
     return found
 
 
-def _flush_results(results: list[tuple[int, HistoryItem]], sent: list[HistoryItem]) -> None:
+def _flush_results(results: list[tuple[int, HistoryItem]], items: list[HistoryItem]) -> None:
     """Move collected results behind their reply, in the order of the calls."""
-    sent += [result for _, result in sorted(results, key=lambda pair: pair[0])]
+    items += [result for _, result in sorted(results, key=lambda pair: pair[0])]
     results.clear()
 
 
@@ -271,13 +270,13 @@ def _replace_input(items: list[HistoryItem], rendered: Iterable[HistoryItem], tu
     items[place:place] = [each._replace(original=original) for each in rendered]
 
 
-def _remove_reverted(step: Step, results: list[tuple[int, HistoryItem]], sent: list[HistoryItem]) -> bool:
+def _remove_reverted(step: Step, results: list[tuple[int, HistoryItem]], items: list[HistoryItem]) -> bool:
     """Remove the newest messages if a step says so. True if it does."""
     popped = step.data.get("popped")
     if not isinstance(popped, int) or popped <= 0:
         return False
-    _flush_results(results, sent)
-    del sent[-popped:]
+    _flush_results(results, items)
+    del items[-popped:]
     return True
 
 

@@ -130,10 +130,10 @@ class TokenSizer:
         cached = self._masked_items.get(key)
         if cached is None:
             self._masked_items[key] = cached = replace_item_media(item, self.count_tokens)
+        if cached.masked_media <= item.masked_media:
+            return item
         # Not every reader of a step knows the raw input, so it is not taken from the cache.
-        return (
-            cached._replace(original=replace_original_media(item)) if cached.masked_media > item.masked_media else item
-        )
+        return cached._replace(original=replace_original_media(item))
 
     def cache_items(self, step: str, items: tuple[HistoryItem, ...]) -> None:
         """Cache the messages of a step."""
