@@ -218,11 +218,11 @@ def compare_prefixes(
     if list(tools[0]) != list(tools[1]):
         return CacheMiss(cause="tool", message="the tools are in another order")
     for was, section in find_changed_sections(sections_before, sections_after):
-        found = section or was
-        if found is not None:
-            source = found.source or Source(uri="plugin:nexus")
-            message = f"{found.title!r} ({source.uri}) {_describe_change(was is not None, section is not None)}"
-            return CacheMiss(cause="section", name=found.title, source=source, message=message)
+        changed = section or was
+        if changed is not None:
+            source = changed.source or Source(uri="plugin:nexus")
+            message = f"{changed.title!r} ({source.uri}) {_describe_change(was is not None, section is not None)}"
+            return CacheMiss(cause="section", name=changed.title, source=source, message=message)
     return None
 
 

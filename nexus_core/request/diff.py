@@ -188,13 +188,12 @@ def build_side(sendable: Sendable, marks: frozenset[str] = CACHE_MARKER_FIELDS) 
 def _build_tool_pieces(sendable: Sendable, marks: frozenset[str]) -> Iterator[RequestPiece]:
     sources = {each.name: each.source for each in sendable.placements if each.kind == "tool" and each.tokens}
     for tool, tokens in zip(sendable.tools, sendable.tool_tokens, strict=True):
-        written = write_json(
-            _remove_unsent(encode_value(tool), marks), "a tool"
-        )  # a model reads its parameters in their order
+        # Not canonical JSON: a model reads the parameters in their order.
+        serialized = write_json(_remove_unsent(encode_value(tool), marks), "a tool")
         yield RequestPiece(
             "tool",
             tool.name,
-            _compute_digest("tool", written),
+            _compute_digest("tool", serialized),
             tokens,
             tool.name,
             sources.get(tool.name),
@@ -208,11 +207,11 @@ def _format_tool(tool: Tool) -> str:
 
 def _build_section_piece(placed: Placement) -> RequestPiece:
     key = placed.source.uri if placed.source.is_file else placed.name
-    written = write_canonical_json([placed.title, placed.source.uri, placed.digest])
+    serialized = write_canonical_json([placed.title, placed.source.uri, placed.digest])
     return RequestPiece(
         "section",
         placed.title,
-        _compute_digest("section", written),
+        _compute_digest("section", serialized),
         placed.tokens,
         f"{key} {placed.title}",
         placed.source,
@@ -296,11 +295,11 @@ def compare_pieces(before: Sequence[RequestPiece], after: Sequence[RequestPiece]
     shorter = min(len(before), len(after))
     common = next((index for index, (old, new) in enumerate(pairs) if old.digest != new.digest), shorter)
     old, new = before[common:], after[common:]
-    known = Counter(_list_digests(old))
+    remaining = Counter(_list_digests(old))
     again = 0
     for piece in new:
-        if known[piece.digest]:
-            known[piece.digest] -= 1
+        if remaining[piece.digest]:
+            remaining[piece.digest] -= 1
             again += piece.tokens
     stable, total = (sum(piece.tokens for piece in row) for row in (after[:common], after))
     changes = [*_find_changes(old, new)]

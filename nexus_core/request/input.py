@@ -296,16 +296,16 @@ class InputRenderer:
         """
         plain = self._render(raw, without_memories(self._sections))
         kept = fit_items([*before, plain], cut, limits)
-        limit = get_number(self._static.settings, "budget.memory", MAX_MEMORY_TOKENS)
+        memory_limit = get_number(self._static.settings, "budget.memory", MAX_MEMORY_TOKENS)
         free_tokens, free_bytes = limits.room - kept.tokens, limits.bytes - kept.bytes
-        room = min(limit, free_tokens)
-        chosen = choose_memories(self._sections, room, self._window.sizer.counter.count)
+        memory_tokens = min(memory_limit, free_tokens)
+        chosen = choose_memories(self._sections, memory_tokens, self._window.sizer.counter.count)
         rendered = self._render(raw, chosen.sections)
         # A renderer may add text around memories.
         while rendered.tokens - plain.tokens > max(free_tokens, 0) or rendered.size - plain.size > max(free_bytes, 0):
             chosen = self._drop_one_memory(chosen)
             rendered = self._render(raw, chosen.sections)
-        rule = "budget.memory" if room == limit else "room"
+        rule = "budget.memory" if memory_tokens == memory_limit else "room"
         entries = [
             *map(self._build_entry, chosen.sections),
             *(self._build_entry(each, rule) for each in chosen.left_out),

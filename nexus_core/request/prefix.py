@@ -233,13 +233,13 @@ def build_system_context(sections: Sequence[Section], *, version: int, now: int)
         "persona": {"id": None, "soulHash": _compute_file_digest(sections, _SOUL_FILE)},
         "nexusEnv": {"capabilityCount": 0, "snapshotAt": now},
     }
-    known = merge_section_data(sections)
-    groups = {group: {**fields, **_get_group(known, group)} for group, fields in defaults.items()}
-    return {**groups, **{group: known[group] for group in known if group not in defaults}, "memory": None}
+    section_data = merge_section_data(sections)
+    groups = {group: {**fields, **_get_group(section_data, group)} for group, fields in defaults.items()}
+    return {**groups, **{group: section_data[group] for group in section_data if group not in defaults}, "memory": None}
 
 
-def _get_group(known: JSON, name: str) -> dict[str, object]:
-    group = known.get(name)
+def _get_group(section_data: JSON, name: str) -> dict[str, object]:
+    group = section_data.get(name)
     return dict(group) if isinstance(group, dict) else {}
 
 
@@ -430,26 +430,26 @@ class PrefixSizer:
 
     def count_tokens(self, prefix: Prefix) -> dict[str, int]:
         """Return the tokens of system prompt and tools."""
-        known = self._tokens.get(prefix.digest)
-        if known is None:
+        cached = self._tokens.get(prefix.digest)
+        if cached is None:
             _limit_cache(self._tokens)
             system = self.counter.count_messages([Message("system", prefix.system)]) if prefix.system else 0
-            self._tokens[prefix.digest] = known = {"system": system, "tools": count_tools(self.counter, prefix.tools)}
-        return known
+            self._tokens[prefix.digest] = cached = {"system": system, "tools": count_tools(self.counter, prefix.tools)}
+        return cached
 
     def count_bytes(self, prefix: Prefix) -> dict[str, int]:
         """Return the bytes of system prompt and tools in a request body."""
-        known = self._bytes.get(prefix.digest)
-        if known is None:
+        cached = self._bytes.get(prefix.digest)
+        if cached is None:
             _limit_cache(self._bytes)
             system = count_message_bytes(Message("system", prefix.system)) if prefix.system else 0
-            self._bytes[prefix.digest] = known = {"system": system, "tools": count_tool_bytes(prefix.tools)}
-        return known
+            self._bytes[prefix.digest] = cached = {"system": system, "tools": count_tool_bytes(prefix.tools)}
+        return cached
 
     def place(self, digest: str, sections: Iterable[Section], offers: Sequence[ToolOffer]) -> tuple[Placement, ...]:
         """Return the placements of the static zone, cached by the digest of the prefix."""
-        known = self._placements.get(digest)
-        if known is None or known[0] is not offers:
+        cached = self._placements.get(digest)
+        if cached is None or cached[0] is not offers:
             _limit_cache(self._placements)
-            self._placements[digest] = known = offers, place_static(sections, offers, self.counter)
-        return known[1]
+            self._placements[digest] = cached = offers, place_static(sections, offers, self.counter)
+        return cached[1]

@@ -98,6 +98,6 @@ def _describe(result: object) -> str:
     return f"a message of the {result.role}" if _is_message(result) else type(result).__name__
 
 
-def _build_error(renderer: Renderer, name: str, what: str) -> PluginError:
-    message = f"{name} of its renderer {renderer.name!r} {what}"
+def _build_error(renderer: Renderer, name: str, problem: str) -> PluginError:
+    message = f"{name} of its renderer {renderer.name!r} {problem}"
     return PluginError(message, plugin=renderer.plugin or OWN_DISTRIBUTION, hook="nexus_renderers")

@@ -65,9 +65,9 @@ class StaticContextCache:
         self, directories: Sequence[Path], mode: AgentMode = DEFAULT_MODE
     ) -> list[LoadedDirectory] | None:
         """Return the last loads, even if outdated; None if one is missing."""
-        seen = [self._layer_cache.get_last(directory, mode) for directory in directories]
-        known = [each for each in seen if each is not None]
-        return known if len(known) == len(seen) else None
+        loads = [self._layer_cache.get_last(directory, mode) for directory in directories]
+        found = [each for each in loads if each is not None]
+        return found if len(found) == len(loads) else None
 
     def get_static_context(self, loaded: Sequence[LoadedDirectory], fields: Mapping[str, Any]) -> StaticContext:
         """Return the static context of a session, the same object while nothing changes.
@@ -81,10 +81,10 @@ class StaticContextCache:
         """
         request = _build_request(loaded, fields)
         layers = tuple(each for _, each in loaded)
-        for known_layers, known in self._known:
-            is_same = len(known_layers) == len(layers) and all(map(_is_identical, known_layers, layers))
-            if is_same and known.request == request and known.is_current:
-                return known
+        for cached_layers, cached in self._known:
+            is_same = len(cached_layers) == len(layers) and all(map(_is_identical, cached_layers, layers))
+            if is_same and cached.request == request and cached.is_current:
+                return cached
         static = build_static_context(self._host, loaded, fields)
         self._known = [(layers, static), *self._known[: MAX_CACHED_CONTEXTS - 1]]
         return static
@@ -151,18 +151,18 @@ class LayerCache:
 
     def get(self, cwd: Path, mode: AgentMode) -> tuple[Request, LoadedLayers]:
         """Return request and layers of a directory, the same while unchanged."""
-        known = self._known.get((cwd, mode))
-        if known is not None and known[0].is_fresh():
-            return known[1:]
+        cached = self._known.get((cwd, mode))
+        if cached is not None and cached[0].is_fresh():
+            return cached[1:]
         since = time.time_ns()
         request, loaded = self._load(cwd, mode)
         snapshot = take_file_snapshot(list_watched_paths(request, loaded), since)
         if (
-            known is not None
-            and known[2] == loaded
-            and _are_unchanged(known[0], snapshot, list_skill_paths(request, loaded))
+            cached is not None
+            and cached[2] == loaded
+            and _are_unchanged(cached[0], snapshot, list_skill_paths(request, loaded))
         ):
-            loaded = known[2]  # the snapshot was not settled, or a file was only touched
+            loaded = cached[2]  # the snapshot was not settled, or a file was only touched
         if len(self._known) >= MAX_CACHED_DIRECTORIES:
             self._known.clear()
         self._known[cwd, mode] = snapshot, request, loaded
@@ -170,8 +170,8 @@ class LayerCache:
 
     def get_last(self, cwd: Path, mode: AgentMode) -> tuple[Request, LoadedLayers] | None:
         """Return the last load of a directory, even if outdated; None without one."""
-        known = self._known.get((cwd, mode))
-        return None if known is None else known[1:]
+        cached = self._known.get((cwd, mode))
+        return None if cached is None else cached[1:]
 
 
 def list_watched_paths(request: Request, loaded: LoadedLayers) -> set[str]:

@@ -133,8 +133,8 @@ def _warn_of_smaller_window(model: str, limit: int, assumed: int) -> Finding | N
         return None
     from nexus_core.types.plugins import Finding
 
-    what = f"the provider of {model!r} said that it reads {limit:,} tokens, not {assumed:,}"
-    return Finding("smaller-window", f"{what}; models.{model}.window sets what counts")
+    message = f"the provider of {model!r} said that it reads {limit:,} tokens, not {assumed:,}"
+    return Finding("smaller-window", f"{message}; models.{model}.window sets what counts")
 
 
 def _warn_of_smaller_requests(model: str, size: int, assumed: int) -> Finding | None:
@@ -143,5 +143,5 @@ def _warn_of_smaller_requests(model: str, size: int, assumed: int) -> Finding | 
         return None
     from nexus_core.types.plugins import Finding
 
-    what = f"a request of {size + 1:,} bytes to {model!r} was refused as too large"
-    return Finding("smaller-request", f"{what}; models.{model}.request_bytes sets what counts")
+    message = f"a request of {size + 1:,} bytes to {model!r} was refused as too large"
+    return Finding("smaller-request", f"{message}; models.{model}.request_bytes sets what counts")

@@ -146,11 +146,11 @@ class CallWriter(NamedTuple):
         self, context: AssembledContext, api: str, options: Mapping[str, Any], *, cache: bool = True
     ) -> tuple[Breakpoint, ...]:
         """Return the breakpoints as in `plan_breakpoints`; arguments as above."""
-        dialect, given = self.dialects.get(api), select_options(api, context.model_config) | dict(options)
-        automatic = given.get(_AUTOMATIC_FIELD) if api == "anthropic" else None
+        dialect, arguments = self.dialects.get(api), select_options(api, context.model_config) | dict(options)
+        automatic = arguments.get(_AUTOMATIC_FIELD) if api == "anthropic" else None
         replaced = next((name for name in options if name in CONTENT_FIELDS and name != "model"), "")
         cache_options = CacheOptions(self.enabled and cache, self.ttl, automatic, replaced)
-        return plan_breakpoints(context, dialect.rules, self._find_model(context, given), cache_options)
+        return plan_breakpoints(context, dialect.rules, self._find_model(context, arguments), cache_options)
 
     def _find_model(self, context: AssembledContext, options: Mapping[str, Any]) -> Model:
         name = str(options.get("model") or context.model)
@@ -164,13 +164,13 @@ class CallWriter(NamedTuple):
         Settings override defaults, and the caller overrides settings.
         """
         model = self._find_model(context, options)
-        added: dict[str, Any] = {"model": context.model} if context.model or "model" in options else {}
-        given = select_options(dialect.name, context.model_config) | dict(options)
-        if dialect.name == "anthropic" and (limit := _compute_max_tokens(context, model, given.get("thinking"))):
-            added["max_tokens"] = limit
+        defaults: dict[str, Any] = {"model": context.model} if context.model or "model" in options else {}
+        chosen = select_options(dialect.name, context.model_config) | dict(options)
+        if dialect.name == "anthropic" and (limit := _compute_max_tokens(context, model, chosen.get("thinking"))):
+            defaults["max_tokens"] = limit
         if dialect.name in _CACHE_KEY_APIS and self.enabled and cache and supports_caching(dialect.rules, model):
-            added |= _build_cache_key(context)
-        return added | given
+            defaults |= _build_cache_key(context)
+        return defaults | chosen
 
 
 def select_options(api: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -217,13 +217,13 @@ def _write_call(
     tools = limit_tool_markers(complete_schemas(context.tools, rules), rules, rules.cache_marks - len(automatic))
     system = (Message("system", context.system_prompt),) if context.system_prompt else ()
     messages: tuple[Message, ...] = (*system, *context.messages)
-    places: Sequence[int] = range(len(messages))
+    old_indexes: Sequence[int] = range(len(messages))
     if not _looks_valid(context, rules):
         # The marker that the API sets itself counts against the limit too.
         repaired = apply_repair_rules(messages, rules, marked=[*find_tool_lifetimes(tools, rules), *automatic])
-        messages, places = tuple(message for _, message in repaired.messages), repaired.places
+        messages, old_indexes = tuple(message for _, message in repaired.messages), repaired.places
     conversation = Conversation(messages=messages, tools=tools, api="", extra=arguments)
-    return dialect.write_request(conversation, _place_markers(breakpoints, places, len(system)))
+    return dialect.write_request(conversation, _place_markers(breakpoints, old_indexes, len(system)))
 
 
 def _looks_valid(context: AssembledContext, rules: ApiRules) -> bool:
@@ -234,18 +234,18 @@ def _looks_valid(context: AssembledContext, rules: ApiRules) -> bool:
     return is_plain and looks_valid_together(messages, rules)
 
 
-def _place_markers(breakpoints: Iterable[Breakpoint], places: Sequence[int], first: int) -> dict[int, str]:
+def _place_markers(breakpoints: Iterable[Breakpoint], old_indexes: Sequence[int], first: int) -> dict[int, str]:
     """Return the lifetimes of markers by index of the repaired message.
 
     Args:
         breakpoints: The breakpoints, by indexes of the context's messages.
-        places: For each repaired message, its index before the repair.
+        old_indexes: For each repaired message, its index before the repair.
         first: The index of the context's first message before the repair.
     """
     lifetimes = {}
     for each in breakpoints:
         if not each.skipped:
-            before = (now for now, place in enumerate(places) if place <= each.after + first)
+            before = (index for index, old_index in enumerate(old_indexes) if old_index <= each.after + first)
             lifetimes[max(before, default=BEFORE_MESSAGES)] = each.lifetime
     return lifetimes
 

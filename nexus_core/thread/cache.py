@@ -135,9 +135,9 @@ class ThreadCache:
             while True:
                 first = max(0, self._positions[tip] - count + 1)
                 self._read_back_to(first)
-                found = self._slice(first, tip)
-                if first == 0 or is_enough(found):
-                    return found
+                steps = self._slice(first, tip)
+                if first == 0 or is_enough(steps):
+                    return steps
                 count *= 2
 
     def list_changed_steps(self) -> tuple[str, ...]:

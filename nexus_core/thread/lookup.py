@@ -45,23 +45,25 @@ def find_step(ledger: Ledger, name: object, tip: Step | None = None) -> Step | N
     step = ledger.step(wanted)
     if step is not None:
         return step if tip is None or is_in_thread(ledger, step, tip) else None
-    found = find_steps_by_part(ledger, wanted, tip)
-    if len(found) > 1:
-        listed = ", ".join(each.id for each in found[:MAX_LISTED_STEPS]) + (
-            ", …" if len(found) > MAX_LISTED_STEPS else ""
+    candidates = find_steps_by_part(ledger, wanted, tip)
+    if len(candidates) > 1:
+        listed = ", ".join(each.id for each in candidates[:MAX_LISTED_STEPS]) + (
+            ", …" if len(candidates) > MAX_LISTED_STEPS else ""
         )
-        raise UsageError(f"{len(found):,} steps could be meant by {wanted!r}: {listed}", hint="give more of the name")
-    return found[0] if found else None
+        raise UsageError(
+            f"{len(candidates):,} steps could be meant by {wanted!r}: {listed}", hint="give more of the name"
+        )
+    return candidates[0] if candidates else None
 
 
-def read_step_id(given: object, name: str = "a step") -> str:
+def read_step_id(value: object, name: str = "a step") -> str:
     """Return the id of a step that is passed itself or by its id.
 
     Raises:
         UsageError: The value is neither.
     """
     return read_text(
-        given.id if isinstance(given, RecordedStep | Step) else given, name, hint="give a step, or its id: step.id"
+        value.id if isinstance(value, RecordedStep | Step) else value, name, hint="give a step, or its id: step.id"
     )
 
 

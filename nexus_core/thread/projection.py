@@ -226,10 +226,10 @@ def _count_last(items: list[HistoryItem], step: Step, sizer: MessageSizer) -> No
 
 
 def _get_items(step: Step, sizer: MessageSizer) -> Sequence[HistoryItem]:
-    known = sizer.items_by_step.get(step.id)
-    if known is None:
-        sizer.cache_items(step.id, known := tuple(_build_items(step, sizer)))
-    return known
+    items = sizer.items_by_step.get(step.id)
+    if items is None:
+        sizer.cache_items(step.id, items := tuple(_build_items(step, sizer)))
+    return items
 
 
 def _build_items(step: Step, sizer: MessageSizer) -> Iterator[HistoryItem]:
@@ -242,13 +242,13 @@ def _build_items(step: Step, sizer: MessageSizer) -> Iterator[HistoryItem]:
 
 def _find_call_indexes(step: Step) -> list[int]:
     """Return the index of the first call that each message of a step answers."""
-    places = [key.place for key in list_answered_calls(step)]
-    found, at = [], 0
+    call_indexes = [key.place for key in list_answered_calls(step)]
+    first_indexes, start = [], 0
     for message in step.messages:
-        end = at + max(len(message.tool_results), 1)
-        found.append(min(places[at:end], default=0))
-        at = end
-    return found
+        end = start + max(len(message.tool_results), 1)
+        first_indexes.append(min(call_indexes[start:end], default=0))
+        start = end
+    return first_indexes
 
 
 def _flush_results(results: list[tuple[int, HistoryItem]], items: list[HistoryItem]) -> None:
