@@ -156,12 +156,10 @@ def read_event(event: Mapping[str, Any]) -> dict[str, Any]:
     fields = {
         name: _FIELD_READERS.get(name, read_text)(value, name) for name, value in event.items() if value is not None
     }
-    stored = {
-        name: value for name, value in fields.items() if value or name == PROFILE_FIELD
-    }  # an empty profile replaces the stored one
-    text = write_json(stored, "what is told about the occasion")
-    read: dict[str, Any] = json.loads(text)
-    return read
+    # An empty profile stays, because it replaces the stored one.
+    fields = {name: value for name, value in fields.items() if value or name == PROFILE_FIELD}
+    stored: dict[str, Any] = json.loads(write_json(fields, "what is told about the occasion"))
+    return stored
 
 
 def _read_words(value: object, name: str) -> list[str]:
