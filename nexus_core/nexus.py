@@ -193,7 +193,7 @@ class Nexus:
             UnknownNameError: There is no such mode, role or renderer.
             UsageError: An argument has the wrong type, or a worker has no task.
         """
-        return self.static_context(**given).system
+        return self.static_context(**given).system_prompt
 
     def sections(self, **given: Unpack[SessionArguments]) -> tuple[Section, ...]:
         """Return the sections of the system prompt in their order, each with its source. Arguments as above."""

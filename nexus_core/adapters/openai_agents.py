@@ -144,7 +144,7 @@ class SessionItemStore:
         if count is None:
             steps: Iterable[Step] = reversed(self._ledger.thread(tip.id, first=begin))
         else:
-            steps = walk_back(self._ledger, tip.id, at_once=max(count, MIN_STEPS_PER_READ))
+            steps = walk_back(self._ledger, tip.id, batch_size=max(count, MIN_STEPS_PER_READ))
         return list(islice(_iterate_newest_first(steps, begin), count))[::-1]
 
     def _last_cleared(self, tip: Step) -> str | None:

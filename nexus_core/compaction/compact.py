@@ -178,10 +178,10 @@ def _write(
     runtime, chosen, static = thread.runtime, made.chosen, thread.static_context(now)
     before = runtime.prefixes.find(now.epoch)
     pending = runtime.prefixes.begin(before, static, now.reloads, runtime.now())
-    fixed = sum(plan.window.prefix_sizer.count_tokens(pending.epoch).values())
+    fixed = sum(plan.window.prefix_sizer.count_tokens(pending.prefix).values())
     data = made.data(fixed + chosen.selection.kept_tokens + made.tokens)
-    data |= {"model": plan.request.model, "limit": plan.window.allowance.available}
-    data |= {"epoch": pending.epoch.digest, "view": pending.epoch.view, "cut": None}
+    data |= {"model": plan.request.model, "limit": plan.window.budget.available}
+    data |= {"epoch": pending.prefix.digest, "view": pending.prefix.sections_digest, "cut": None}
     if data["first_kept"] is None:
         data["first_kept"] = _first_after(thread, first, now)
     data |= chosen.occasion.learnt
@@ -192,7 +192,7 @@ def _write(
 def _first_after(thread: CompactionThread, first: SessionState, now: SessionState) -> str | None:
     """The step that was recorded first after nothing was kept; None where there is none."""
     assert first.tip is not None and now.tip is not None  # noqa: S101, PT018 - asked before
-    return None if first.tip.id == now.tip.id else thread.cache.since(first.tip.id, now.tip.id)[1].id
+    return None if first.tip.id == now.tip.id else thread.cache.read_since(first.tip.id, now.tip.id)[1].id
 
 
 def _report(made: WrittenSummary, step: Step) -> CompactionReport:
@@ -254,8 +254,8 @@ def find_latest_compaction(cache: ThreadCache, tip: Step | None) -> RevertedComp
     """
     if tip is None or tip.compaction is None:
         raise TurnError("nothing is compacted here", hint="there is nothing to take back")
-    compaction = cache.step(tip.compaction)
-    before = None if compaction.parent is None else cache.step(compaction.parent).compaction
+    compaction = cache.get_step(tip.compaction)
+    before = None if compaction.parent is None else cache.get_step(compaction.parent).compaction
     return RevertedCompaction("", compaction.id, before)
 
 

@@ -315,21 +315,21 @@ def outline_session(
     """
     tip, opened = state.tip, state.open_turn
     assert tip is not None  # noqa: S101 - something was said
-    compaction = None if tip.compaction is None else cache.step(tip.compaction)
+    compaction = None if tip.compaction is None else cache.get_step(tip.compaction)
     summary, carried, kept = read_thread_parts(cache, tip, sizer)
     turn = opened.steps[0].id if opened else ""
     kept = [event if event and each.is_input and each.turn == turn else each for each in kept]
     first = None if compaction is None else compaction.data.get("first_kept")
     # There is nothing to summarise in the line that says when the session started.
     said = [
-        each for each in kept if not is_session_start(each.message) or _is_pinned(cache.step(each.step), state.pins)
+        each for each in kept if not is_session_start(each.message) or _is_pinned(cache.get_step(each.step), state.pins)
     ]
     thread = outline_thread(
         [_message(each, cache) for each in said],
         open_turn=turn,
         first_kept=first if isinstance(first, str) else None,
         carried=[_message(each, cache) for each in carried],
-        pinned={each.step for each in (*carried, *kept) if _is_pinned(cache.step(each.step), state.pins)},
+        pinned={each.step for each in (*carried, *kept) if _is_pinned(cache.get_step(each.step), state.pins)},
         summary_tokens=sum(each.tokens for each in summary),
     )
     return SessionOutline(thread, [*summary, *carried, *kept], _earlier(compaction, summary))
@@ -353,8 +353,8 @@ def _is_pinned(step: Step, pins: Collection[str]) -> bool:
 
 def _message(sent: HistoryItem, cache: ThreadCache) -> ThreadMessage:
     """A message as it was said: what was told beside it is told again where it still holds."""
-    said = sent.said or sent.message
-    return ThreadMessage(said, sent.step, sent.turn, cache.step(sent.step).position, sent.tokens, sent.is_input)
+    said = sent.original or sent.message
+    return ThreadMessage(said, sent.step, sent.turn, cache.get_step(sent.step).position, sent.tokens, sent.is_input)
 
 
 MIN_COVERED_TOKENS = 100
@@ -451,7 +451,7 @@ def plan_compaction(
     if state.tip is None:
         return None
     options, sizer = read_compaction_options(plan.window.settings), plan.window.sizer
-    most = plan.window.most if occasion.most is None else occasion.most
+    most = plan.window.available_tokens if occasion.most is None else occasion.most
     outlined = outline_session(thread.cache, state, sizer, plan.input)
     budget = CompactionBudget(
         available=most,

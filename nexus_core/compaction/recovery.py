@@ -99,20 +99,22 @@ def _occasion(
 ) -> CompactionReason:
     """How short it must become, as far as the provider says."""
     window, model, sent = plan.window, plan.request.model, None if taken is None else taken.total
-    most = _available(window.allowance, overflow)
+    most = _available(window.budget, overflow)
     learnt: dict[str, object] = {}
     if overflow.asked is not None and sent:
         most = int(most / min(max(overflow.asked / sent, PROVIDER_COUNT_FACTORS[0]), PROVIDER_COUNT_FACTORS[1]))
-        learnt["calibration"] = add_calibration_sample(state.ratios, model, sent, overflow.asked)
-    windows = add_learned_limit(state.windows, model, overflow.limit, window.model.window)
+        learnt["calibration"] = add_calibration_sample(state.calibration_samples, model, sent, overflow.asked)
+    windows = add_learned_limit(state.learned_windows, model, overflow.limit, window.model.window)
     if windows is not None:
         learnt["windows"] = {name: list(each) for name, each in windows.items()}
     if taken is not None and overflow.is_size:
-        sizes = add_learned_limit(state.request_bytes, model, taken.bytes - 1, dialects.request_limit(window.model))
+        sizes = add_learned_limit(
+            state.learned_request_bytes, model, taken.bytes - 1, dialects.request_limit(window.model)
+        )
         learnt |= {} if sizes is None else {"request_bytes": {name: list(each) for name, each in sizes.items()}}
     if sent:
         most = min(most, int(sent * ASSUMED_OVERFLOW_SHARE))
-    return CompactionReason(OVERFLOW_TRIGGER, most=min(most, window.most), learnt=learnt)
+    return CompactionReason(OVERFLOW_TRIGGER, most=min(most, window.available_tokens), learnt=learnt)
 
 
 def _available(allowance: TokenBudget, overflow: Overflow) -> int:

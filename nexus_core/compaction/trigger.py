@@ -59,7 +59,7 @@ def compute_target_tokens(options: CompactionOptions, trigger: CompactionTrigger
 
 def count_turns_since_compaction(cache: ThreadCache, tip: Step) -> int:
     """How many turns were closed since the latest compaction, or at all."""
-    before = 0 if tip.compaction is None else count_turns(cache, cache.step(tip.compaction))
+    before = 0 if tip.compaction is None else count_turns(cache, cache.get_step(tip.compaction))
     return count_turns(cache, tip) - before - (not tip.closes)
 
 
@@ -132,10 +132,8 @@ def find_cooldown_reason(cache: ThreadCache, tip: Step, plan: CallPlan) -> str:
         tip: Its newest step.
         plan: What would be sent.
     """
-    latest = None if tip.compaction is None or plan.overflows else cache.step(tip.compaction)
-    since = [
-        step for step in list_compactions_since_reply(cache, tip) if _was_for(step, plan.window.allowance.available)
-    ]
+    latest = None if tip.compaction is None or plan.overflows else cache.get_step(tip.compaction)
+    since = [step for step in list_compactions_since_reply(cache, tip) if _was_for(step, plan.window.budget.available)]
     return find_stop_reason(
         [Savings(*each) for each in read_savings(latest)],
         since_reply=len(since),
@@ -157,7 +155,7 @@ def list_compactions_since_reply(cache: ThreadCache, tip: Step) -> list[Step]:
         return any(step.kind in _ANSWERS for step in steps)
 
     found: list[Step] = []
-    for step in reversed(cache.newest(tip.id, has_answer)):
+    for step in reversed(cache.read_newest(tip.id, has_answer)):
         if step.kind in _ANSWERS:
             break
         if step.kind == "compaction":

@@ -1,4 +1,4 @@
-"""A message on its way to a model."""
+"""Messages to send, with their sizes and steps, and the truncation point of a history."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ if TYPE_CHECKING:
     from nexus_core.types.prompt import TrustLevel
 
 PREVIEW_TURN = "?"
-"""The name of a turn that is only tried out."""
+"""The turn of a preview, which is not stored."""
 
 
 class MessageKey(NamedTuple):
-    """Which message is meant: the step that has it, for an input the turn, and the message's place there."""
+    """Identifies a message: its step (its turn, for an input) and its index there."""
 
     step: str
     place: int
 
 
-class HistoryItem(NamedTuple):  # of which there are many
-    """A message on its way to a model.
+class HistoryItem(NamedTuple):  # not a dataclass, because a call has thousands
+    """A message to send, with its size and its step.
 
     Attributes:
-        message: As it is sent.
-        tokens: What it takes.
-        turn: The turn it is of; "" for a summary, and for what was pinned when the rest was summarised.
-        is_input: Whether the turn is about it.
-        step: The step that has it, "" for one that is only tried out.
-        place: Its place in the step.
-        created: When the step was made, in milliseconds since 1970.
-        said: For an input, what was said before it was rendered; None where that is the message.
-        is_shortened: Whether it holds a long result that is sent in part.
-        told_by: Whose word it is, where its role does not tell: that of a summary.
-        size: The bytes that it takes in a request at most.
-        hidden: How many of its pictures and documents are told in words.
+        message: The message as it is sent.
+        tokens: Tokens of the message.
+        turn: Its turn; "" for a summary and for messages that were pinned at a compaction.
+        is_input: True if it is the input of its turn.
+        step: Its step; "" for a preview.
+        place: Its index in the step.
+        created: When the step was recorded, in milliseconds since 1970.
+        original: The raw input of a rendered one; None if it is not rendered.
+        is_shortened: True if a long tool result in it is cut.
+        summary_trust: The trust level of a summary; None for other messages.
+        size: Bytes in a request body, at most.
+        masked_media: Images and documents in it that are replaced by placeholders.
         margin: The part of `tokens` that is a safety margin.
     """
 
@@ -48,41 +48,41 @@ class HistoryItem(NamedTuple):  # of which there are many
     step: str = ""
     place: int = 0
     created: int = 0
-    said: Message | None = None
+    original: Message | None = None
     is_shortened: bool = False
-    told_by: TrustLevel | None = None
+    summary_trust: TrustLevel | None = None
     size: int = 0
-    hidden: int = 0
+    masked_media: int = 0
     margin: int = 0
 
     @property
     def key(self) -> MessageKey:
-        """Which message it is."""
+        """The identity of the message in its thread."""
         return MessageKey(self.turn if self.is_input else self.step, self.place)
 
     @property
     def trust(self) -> TrustLevel:
-        """Whose word it is: what a tool brought is anybody's."""
-        brought = self.message.role == "tool" or bool(self.message.tool_results)
-        return self.told_by or ("foreign" if brought else "user")
+        """The trust level: tool results are foreign."""
+        is_result = self.message.role == "tool" or bool(self.message.tool_results)
+        return self.summary_trust or ("foreign" if is_result else "user")
 
     def is_among(self, steps: Collection[str]) -> bool:
-        """Whether a step that says it is one of some; an input is also known by its turn."""
+        """True if its step is one of `steps`; for an input also if its turn is."""
         return self.step in steps or (self.is_input and self.turn in steps)
 
 
 get_tokens: Callable[[HistoryItem], int] = attrgetter("tokens")
 get_bytes: Callable[[HistoryItem], int] = attrgetter("size")
-"""What a message takes: `sum(map(BYTES, sent))` is what many do, as quickly as Python can."""
+"""For `sum(map(get_bytes, items))`, the fastest form in Python."""
 
 
 class SplitHistory(NamedTuple):
     """The messages of a call.
 
     Attributes:
-        history: Those before the open turn; all of them where none is open.
-        current: What the open turn is about.
-        progress: What was said in it since.
+        history: Messages before the open turn; all if none is open.
+        current: The input of the open turn.
+        progress: Replies and results of the open turn.
     """
 
     history: list[HistoryItem]
@@ -90,17 +90,20 @@ class SplitHistory(NamedTuple):
     progress: list[HistoryItem]
 
 
-def split_history(sent: Iterable[HistoryItem], turn: str) -> SplitHistory:
-    """Messages by whether they are of the open turn; a summary is of none, also where no turn is open (`""`)."""
-    halves = SplitHistory([], None, [])
-    for each in sent:
+def split_history(items: Iterable[HistoryItem], turn: str) -> SplitHistory:
+    """Split messages at the open turn.
+
+    A summary belongs to no turn, also if none is open (`""`).
+    """
+    split = SplitHistory([], None, [])
+    for each in items:
         if not turn or each.turn != turn:
-            halves.history.append(each)
-        elif each.is_input and halves.current is None:
-            halves = halves._replace(current=each)
+            split.history.append(each)
+        elif each.is_input and split.current is None:
+            split = split._replace(current=each)
         elif not each.is_input:
-            halves.progress.append(each)
-    return halves
+            split.progress.append(each)
+    return split
 
 
 class MessageRange(NamedTuple):
@@ -108,7 +111,7 @@ class MessageRange(NamedTuple):
 
     Attributes:
         first, last: The messages.
-        until: The step up to which they are read, where that is not the last one's: an input stands as it was sealed.
+        until: The step up to which they are read, if it is not the last one's: an input is sent as it was rendered.
     """
 
     first: MessageKey
@@ -116,21 +119,21 @@ class MessageRange(NamedTuple):
     until: str = ""
 
     def to_json(self) -> list[Any]:
-        """As it is written down."""
+        """Return the range as it is stored."""
         return [list(self.first), list(self.last), *([self.until] if self.until else [])]
 
 
 class TruncationPoint(NamedTuple):
-    """What stays of a thread.
+    """The part of a thread that is sent.
 
     Attributes:
-        rule: The truncation that chose it.
-        since: The message from which on everything stays.
-        spans: What stays of what was said before that.
-        compaction: The compaction whose kept history it is about; None where there is none.
-        limit: The tokens that a request could use when it was made; a larger window deserves another look.
-        hidden: The message up to which pictures and documents are told in words; None where all are shown.
-        byte_limit: The bytes that a request could have, where it was made for want of them.
+        rule: The strategy that chose it.
+        since: The message from which on everything is sent.
+        spans: Ranges before it that are sent.
+        compaction: The compaction after which the history starts; None if there is none.
+        limit: Tokens available when it was chosen; with a larger window it is chosen again.
+        hidden: The message up to which media are replaced by placeholders; None if none are.
+        byte_limit: Bytes available when it was chosen, if they were the reason; else 0.
     """
 
     rule: str
@@ -142,16 +145,16 @@ class TruncationPoint(NamedTuple):
     byte_limit: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """As it is written down with a step."""
+        """Return the truncation point as it is stored with a step."""
         spans = [span.to_json() for span in self.spans]
-        written: dict[str, Any] = {"rule": self.rule, "since": list(self.since), "limit": self.limit}
+        stored: dict[str, Any] = {"rule": self.rule, "since": list(self.since), "limit": self.limit}
         hidden = list(self.hidden) if self.hidden else None
         others = {"spans": spans, "of": self.compaction, "hidden": hidden, "bytes": self.byte_limit}
-        return written | {name: value for name, value in others.items() if value}
+        return stored | {name: value for name, value in others.items() if value}
 
 
 def read_truncation_point(value: object) -> TruncationPoint | None:
-    """A cut as it was written down; None where there is none."""
+    """Parse a stored truncation point; None if there is none."""
     if not isinstance(value, dict):
         return None
     spans = tuple(

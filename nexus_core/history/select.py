@@ -172,12 +172,12 @@ def replace_item_media(sent: HistoryItem, count_tokens: Callable[[Message], int]
     message = replace_media(sent.message)
     size = count_message_bytes(message)
     said, tokens = replace_original_media(sent), count_tokens(message)
-    return sent._replace(message=message, tokens=tokens, said=said, size=size, hidden=count, margin=0)
+    return sent._replace(message=message, tokens=tokens, original=said, size=size, masked_media=count, margin=0)
 
 
 def replace_original_media(sent: HistoryItem) -> Message | None:
     """What was said before it was put into words, without pictures and documents as well."""
-    return None if sent.said is None else replace_media(sent.said)
+    return None if sent.original is None else replace_media(sent.original)
 
 
 def replace_media_until(sent: Sequence[HistoryItem], until: MessageKey, limits: FitLimits) -> list[HistoryItem]:

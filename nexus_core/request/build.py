@@ -119,7 +119,7 @@ class CallPlan(NamedTuple):
             self.turn,
             dropped=[each for each in self.decisions if each.action == "dropped"],
             entries=self.entries,
-            known=self.window.sizer.placed,
+            known=self.window.sizer.placements,
         )
 
 
@@ -155,7 +155,7 @@ def build_request(plan: CallPlan) -> AssembledContext:
     }
     # Whether counts are exact is asked after counting: a damaged tokenizer shows it only when it is used.
     is_estimated = not sizer.counter.exact
-    budget = replace(window.allowance, estimated=is_estimated, used=used, margin=margin, bytes=sum(measured.values()))
+    budget = replace(window.budget, estimated=is_estimated, used=used, margin=margin, bytes=sum(measured.values()))
     if plan.must_fit:
         require_within_budget(budget, measured)
     return AssembledContext(
@@ -194,7 +194,9 @@ def arrange_items(
     from nexus_core.types.prompt import ArrangeRequest, PastMessage
 
     history, current, _ = split_history(items, turn)
-    past = tuple(PastMessage(each.message, each.created, each.is_input, each.said or each.message) for each in history)
+    past = tuple(
+        PastMessage(each.message, each.created, each.is_input, each.original or each.message) for each in history
+    )
     message = current.message if current else None
     return arrange_messages(renderer, ArrangeRequest(request=request, history=past, current=message, tools=tools))
 
@@ -282,12 +284,12 @@ class _Planner:
         self._opened = opened = state.open_turn
         self._turn = PREVIEW_TURN if user_input is not None else opened.steps[0].id if opened else ""
         if user_input is None:
-            request = add_event(static.request, opened.said if opened else None, state.event)
+            request = add_event(static.request, opened.input_message if opened else None, state.event)
         else:
             request = add_event(static.request, user_input.message, user_input.event)
         self._request = replace(request, model=model)
         self._cut = state.cut if window.limits(self._turn, state.tip).still_holds(state.cut) else None
-        is_new = user_input is not None or (opened is not None and not opened.is_sealed)
+        is_new = user_input is not None or (opened is not None and not opened.is_rendered)
         # None if the input was rendered before.
         self._sections = runtime.host.current_sections(self._request, static.loaded) if is_new else None
         self._history = self._read_history()
@@ -296,11 +298,11 @@ class _Planner:
         """Choose prefix, history, input, tools and budget, in this order."""
         opened, turn, static, window = self._opened, self._turn, self._static, self._window
         pending, kept, rendered = self._choose_prefix()
-        entries = rendered.entries if rendered else read_section_entries(opened.sealed("told")) if opened else []
+        entries = rendered.entries if rendered else read_section_entries(opened.get_rendered("told")) if opened else []
         stores = opened is not None and self._user_input is None
         plan = CallPlan(
             request=self._request,
-            prefix=pending.epoch,
+            prefix=pending.prefix,
             renderer=static.renderer,
             items=kept.sent,
             turn=turn,
@@ -310,14 +312,14 @@ class _Planner:
             decisions=(*self._list_dropped(kept.cut), *self._list_masked(kept)),
             place_prefix=partial(self._place_prefix, pending),
             parent_turn=self._find_parent_turn(),
-            findings=(*window.findings, *self._find_invalid_tools(pending.epoch.tools)),
+            findings=(*window.findings, *self._find_invalid_tools(pending.prefix.tools)),
             loaded=static.loaded,
             pending=self._build_rendered_step(opened, pending, kept.cut, rendered) if opened and stores else None,
             input=rendered.plain if rendered else self._find_input(kept.sent),
         )
         if find_trigger is None:
             return plan
-        trigger = find_trigger(kept.taken + sum(plan.prefix_tokens.values()), window.most)
+        trigger = find_trigger(kept.taken + sum(plan.prefix_tokens.values()), window.available_tokens)
         overflows = trigger is not None and self._count_excess(pending, kept) > 0
         return plan._replace(trigger=trigger, overflows=overflows)
 
@@ -326,8 +328,8 @@ class _Planner:
     def _choose_prefix(self) -> tuple[PendingPrefix, KeptItems, RenderedInput | None]:
         """Return the prefix and what stays beside it; a new prefix if change notices are dropped, or do not fit."""
         prefixes, state, static, now = self._runtime.prefixes, self._state, self._static, self._now
-        before = prefixes.find(state.epoch, state.view)
-        pending = prefixes.current(before, static, state.reloads, now)
+        before = prefixes.find(state.epoch, state.sections_digest)
+        pending = prefixes.continue_or_begin(before, static, state.reloads, now)
         kept, rendered = self._fit_beside(pending)
         if not pending.blobs and self._needs_new_prefix(pending, kept, rendered):
             pending = prefixes.begin(before, static, state.reloads, now)
@@ -337,14 +339,14 @@ class _Planner:
     def _needs_new_prefix(self, pending: PendingPrefix, kept: KeptItems, rendered: RenderedInput | None) -> bool:
         """Return True if a prompt with all changes must replace one beside notices of them."""
         is_cut_anew = kept.cut is not None and kept.cut != self._state.cut
-        if is_cut_anew and self._state.view not in ("", pending.epoch.view):
+        if is_cut_anew and self._state.sections_digest not in ("", pending.prefix.sections_digest):
             return True  # the notice may have been dropped; everything after the prompt is read anew in any case
         has_notice = rendered is not None and bool(self._build_notices(pending))
         return has_notice and self._count_excess(pending, kept) > 0
 
     def _fit_beside(self, pending: PendingPrefix) -> tuple[KeptItems, RenderedInput | None]:
         """Return the messages that fit beside a prefix, as the renderer may rearrange them."""
-        limits = self._window.limits(self._turn, self._state.tip, pending.epoch)
+        limits = self._window.limits(self._turn, self._state.tip, pending.prefix)
         kept, rendered = self._select(pending, limits)
         while self._static.renderer.arrange is not None:
             tokens, size = self._measure_arranged(pending, kept)
@@ -362,7 +364,7 @@ class _Planner:
         """Return the messages that fit, and the input rendered now if it was not rendered before."""
         window, turn, history, cut = self._window, self._turn, self._history, self._cut
         if self._sections is None:
-            return fit_items(window.with_margin(history, turn), cut, limits), None
+            return fit_items(window.add_input_margin(history, turn), cut, limits), None
         from nexus_core.request.input import InputRenderer
 
         sections = [*self._build_notices(pending), *self._sections]
@@ -373,14 +375,14 @@ class _Planner:
     def _count_excess(self, pending: PendingPrefix, kept: KeptItems) -> int:
         """Return how many tokens do not fit; negative if some are left."""
         tokens, _ = self._measure_arranged(pending, kept)
-        return tokens - self._window.limits(self._turn, self._state.tip, pending.epoch).room
+        return tokens - self._window.limits(self._turn, self._state.tip, pending.prefix).room
 
     def _measure_arranged(self, pending: PendingPrefix, kept: KeptItems) -> tuple[int, int]:
         """Return tokens and bytes of the messages, as the renderer may rearrange them."""
         renderer, turn, sizer = self._static.renderer, self._turn, self._window.sizer
         if renderer.arrange is None:
             return kept.tokens, kept.bytes
-        past, message = arrange_items(self._request, renderer, kept.sent, turn, pending.epoch.tools)
+        past, message = arrange_items(self._request, renderer, kept.sent, turn, pending.prefix.tools)
         arranged, (_, _, progress) = [*past, *([message] if message else [])], split_history(kept.sent, turn)
         tokens = sum(map(sizer.count_tokens, arranged)) + sum(map(get_tokens, progress))
         return tokens, sum(map(sizer.count_bytes, arranged)) + sum(map(get_bytes, progress))
@@ -395,8 +397,10 @@ class _Planner:
 
         if self._cut is not None:
             return read_truncated_thread(self._cache, tip, sizer, self._cut, turn)
-        is_bounded = self._window.truncation.name == NEWEST_FIRST and not self._state.pins
-        return read_thread(self._cache, tip, sizer, ReadLimits(self._window.most if is_bounded else None, turn))
+        is_bounded = self._window.strategy.name == NEWEST_FIRST and not self._state.pins
+        return read_thread(
+            self._cache, tip, sizer, ReadLimits(self._window.available_tokens if is_bounded else None, turn)
+        )
 
     def _build_start_item(self) -> HistoryItem:
         """Return the first message of a session that is not stored yet."""
@@ -417,12 +421,12 @@ class _Planner:
 
     def _build_notices(self, pending: PendingPrefix) -> list[Section]:
         """Return what has changed since the model read its sections; nothing for a new prefix."""
-        sent = self._state.view or pending.epoch.view
-        if pending.blobs or not sent or sent == self._static.view_digest:
+        sent = self._state.sections_digest or pending.prefix.sections_digest
+        if pending.blobs or not sent or sent == self._static.sections_digest:
             return []
         from nexus_core.request.prefix import build_change_notice
 
-        notice = build_change_notice(self._runtime.prefixes.view(sent), self._static.sections)
+        notice = build_change_notice(self._runtime.prefixes.read_sections(sent), self._static.sections)
         return [] if notice is None else [notice]
 
     # ---- the plan's facts -------------------------------------------------------------------------------------
@@ -451,8 +455,12 @@ class _Planner:
         return tuple(list_masked_steps(self._cache, kept.sent))
 
     def _place_prefix(self, pending: PendingPrefix) -> tuple[Placement, ...]:
-        sections = self._static.sections if pending.blobs else self._runtime.prefixes.view(pending.epoch.view)
-        return self._window.prefix_sizer.place(pending.epoch.digest, sections, self._static.offered)
+        sections = (
+            self._static.sections
+            if pending.blobs
+            else self._runtime.prefixes.read_sections(pending.prefix.sections_digest)
+        )
+        return self._window.prefix_sizer.place(pending.prefix.digest, sections, self._static.tool_offers)
 
     def _find_parent_turn(self) -> str | None:
         opened, tip = self._opened, self._state.tip
@@ -467,21 +475,23 @@ class _Planner:
 
         state, static, blobs = self._state, self._static, pending.blobs
         stored_cut = None if cut is None else cut.to_json()
-        is_stored = state.epoch == pending.epoch.digest and turn.sealed("model") == self._model
-        is_stored = is_stored and state.setup in ("", static.setup_digest)
+        is_stored = state.epoch == pending.prefix.digest and turn.get_rendered("model") == self._model
+        is_stored = is_stored and state.settings_digest in ("", static.settings_digest)
         if rendered is None and is_stored and (state.tip is None or state.tip.data.get("cut") == stored_cut):
             return None
-        data: dict[str, Any] = {"epoch": pending.epoch.digest, "cut": stored_cut, "model": self._model}
-        data |= {"setup": static.setup_digest, "session": static.request.session}
-        if pending.blobs or not state.view:
-            data["view"] = pending.epoch.view
+        data: dict[str, Any] = {"epoch": pending.prefix.digest, "cut": stored_cut, "model": self._model}
+        data |= {"setup": static.settings_digest, "session": static.request.session}
+        if pending.blobs or not state.sections_digest:
+            data["view"] = pending.prefix.sections_digest
         if rendered is None:
-            return PendingRender(NewStep(kind="sealed", data=data), (*blobs, static.setup))
+            return PendingRender(NewStep(kind="sealed", data=data), (*blobs, static.settings_blob))
         if not blobs:
-            data["view"], blobs = static.view_digest, (static.view,)
+            data["view"], blobs = static.sections_digest, (static.sections_blob,)
         data |= {
             "renderer": static.renderer.name,
             "context": [dict(rendered.context)],
             "told": [each.to_json() for each in rendered.entries],
         }
-        return PendingRender(NewStep(kind="sealed", messages=(rendered.message,), data=data), (*blobs, static.setup))
+        return PendingRender(
+            NewStep(kind="sealed", messages=(rendered.message,), data=data), (*blobs, static.settings_blob)
+        )

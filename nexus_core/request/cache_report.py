@@ -1,4 +1,4 @@
-"""Why a call did not find its beginning in the provider's cache, told from what is known of two calls."""
+"""Cache reports: how much of a call came from the provider's prompt cache, and why not more."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ if TYPE_CHECKING:
     from nexus_core.types.settings import Settings
 
 CACHE_LIFETIME_MS = 5 * 60 * 1000
-"""Milliseconds. So long providers keep a beginning at least, unless they are asked for more."""
+"""Providers cache a prefix for at least five minutes, unless the call asks for longer."""
 CACHE_TOLERANCE = 0.75
-"""The share of what is expected that counts as all of it: providers cache in blocks, and count in their own way."""
+"""A smaller share of the expected tokens is a miss. It is not 1, because providers cache in blocks and count tokens in
+their own way."""
 
 
 class CallFacts(NamedTuple):
-    """What is known of a call.
+    """The facts of a call that decide what the provider could cache.
 
     Attributes:
-        model: Who was asked.
-        epoch: System prompt and tools, by their digest.
-        cut: Where its history began.
-        compaction: What took the place of earlier turns.
-        sent: The tokens that were sent, as we count; None where nobody counted.
-        cached: The tokens that came from the cache; None where the provider does not say.
+        model: The name of the model.
+        epoch: The digest of the prefix.
+        cut: The truncation point of the history.
+        compaction: The compaction that replaced earlier turns.
+        sent: Tokens of the call by our count; None if they were not counted.
+        cached: Tokens from the cache; None if the provider did not report them.
         at: When its reply was recorded, in milliseconds since 1970.
     """
 
@@ -49,162 +50,73 @@ class CallFacts(NamedTuple):
     at: int
 
 
-def report_cache(
-    call: CallFacts, before: CallFacts | None, minimum: int, blame_epoch: Callable[[], CacheMiss | None]
-) -> CacheReport:
-    """What a call could expect of the cache, what it got, and what came between.
-
-    Args:
-        call: The call.
-        before: The one before it in the same conversation.
-        minimum: The shortest beginning that the model's provider caches; 0 when nobody said.
-        blame_epoch: Compares system prompts and tools, where they differ.
-    """
-    if before is None:
-        message = "this was the first call, so nothing was cached yet"
-        return CacheReport(expected=0, got=call.cached, blame=CacheMiss(cause="first", message=message))
-    if before.sent is None or call.cached is None:
-        return CacheReport(expected=before.sent, got=call.cached)
-    if call.cached >= before.sent * CACHE_TOLERANCE:
-        return CacheReport(expected=before.sent, got=call.cached)
-    blame = next(_blames(call, before, minimum, blame_epoch))
-    return CacheReport(expected=before.sent, got=call.cached, blame=blame)
-
-
-def compare_prefixes(
-    before: Prefix, after: Prefix, told: Sequence[Section], now: Sequence[Section]
-) -> CacheMiss | None:
-    """The first tool or section by which two epochs differ; providers read tools first."""
-    renderers = before.basis.get("renderer"), after.basis.get("renderer")
-    if renderers[0] != renderers[1]:
-        return CacheMiss(cause="renderer", name=str(renderers[1]), message=f"the renderer is {renderers[1]} now")
-    tools = {tool.name: tool for tool in before.tools}, {tool.name: tool for tool in after.tools}
-    for name in dict.fromkeys([*tools[1], *tools[0]]):
-        if tools[0].get(name) != tools[1].get(name):
-            message = f"the tool {name!r} {_change(name in tools[0], name in tools[1])}"
-            return CacheMiss(cause="tool", name=name, message=message)
-    if list(tools[0]) != list(tools[1]):
-        return CacheMiss(cause="tool", message="the tools are in another order")
-    for was, section in find_changed_sections(told, now):
-        found = section or was
-        if found is not None:
-            source = found.source or Source(uri="plugin:nexus")
-            message = f"{found.title!r} ({source.uri}) {_change(was is not None, section is not None)}"
-            return CacheMiss(cause="section", name=found.title, source=source, message=message)
-    return None
-
-
-def _blames(
-    call: CallFacts, before: CallFacts, minimum: int, blame_epoch: Callable[[], CacheMiss | None]
-) -> Iterator[CacheMiss]:
-    """What is to blame, the likeliest first; there is always something."""
-    if before.sent is not None and before.sent < minimum:
-        short = f"the beginning has {before.sent:,} tokens, and {call.model} caches none below {minimum:,}"
-        yield CacheMiss(cause="short", message=short)
-    if call.model != before.model:
-        yield CacheMiss(cause="model", name=call.model, message=f"{call.model} was asked instead of {before.model}")
-    if call.epoch != before.epoch:
-        blame = blame_epoch()
-        if blame is not None:
-            yield blame
-    if call.compaction != before.compaction:
-        yield CacheMiss(cause="compaction", message="a summary took the place of earlier turns")
-    if call.cut != before.cut:
-        yield CacheMiss(cause="cut", message="earlier turns were left out so that it fits")
-    if call.at - before.at > CACHE_LIFETIME_MS:
-        minutes = (call.at - before.at) // 60_000
-        yield CacheMiss(cause="time", message=f"the previous call was {minutes:,} minutes ago, and caches last five")
-    yield CacheMiss(cause="unknown", message="both calls start alike, and nothing shows why it was not cached")
-
-
-def _change(was: bool, is_now: bool) -> str:
-    return "has changed" if was and is_now else "is new" if is_now else "is gone"
-
-
 def get_cache_report(runtime: SessionRuntime, cache: ThreadCache, step: Step, settings: Settings) -> CacheReport:
-    """What the call that a reply answers could expect of the cache, and what it got.
+    """Return the cache report of the call that a reply answers.
 
     Args:
         runtime: Shared by all sessions of the Nexus.
-        cache: Its thread.
-        step: The reply.
-        settings: What is known of models.
+        cache: The session's thread.
+        step: The step with the reply.
+        settings: Settings, which may describe the model.
     """
-    facts = _facts(cache, step)
+    facts = _read_call_facts(cache, step)
     if facts is None:
         return CacheReport()
     earlier = next(
-        (each for each in reversed(cache.newest(step.id, lambda _: True)[:-1]) if each.kind == "reply"), None
+        (each for each in reversed(cache.read_newest(step.id, lambda _: True)[:-1]) if each.kind == "reply"), None
     )
-    before = None if earlier is None else _facts(cache, earlier)
+    before = None if earlier is None else _read_call_facts(cache, earlier)
     if earlier is not None and before is None:
         return CacheReport(got=facts.cached)
-    return _report(facts, before, runtime.prefixes, runtime.model(facts.model, settings).cache_minimum)
+    return _build_report(facts, before, runtime.prefixes, runtime.get_model(facts.model, settings).cache_minimum)
 
 
 def list_cache_reports(
     steps: Iterable[Step], prefixes: PrefixStore, cache_minimum: Callable[[str], int]
 ) -> Iterator[tuple[Step, CacheReport]]:
-    """What became of the cache in every call of a thread, the newest first; each step is looked at once.
+    """Yield the cache report of every reply of a thread, newest first, in one pass.
 
     Args:
-        steps: The thread, the newest step first.
-        prefixes: What was frozen, by its address.
-        cache_minimum: The shortest beginning that a model's provider caches, by the model's name.
+        steps: The steps of the thread, newest first.
+        prefixes: The stored prefixes.
+        cache_minimum: Returns the smallest prefix in tokens that a model's provider caches.
     """
     later: tuple[Step, CallFacts | None] | None = None
-    for call in _calls(steps):
+    for call in _find_calls(steps):
         if later is not None:
-            yield later[0], _between(later[1], call[1], prefixes, cache_minimum)
+            yield later[0], _report_between(later[1], call[1], prefixes, cache_minimum)
         later = call
     if later is not None:
         facts = later[1]
-        yield later[0], CacheReport() if facts is None else _report(facts, None, prefixes, 0)
+        yield later[0], CacheReport() if facts is None else _build_report(facts, None, prefixes, 0)
 
 
-def _calls(steps: Iterable[Step]) -> Iterator[tuple[Step, CallFacts | None]]:
-    """The replies of a thread, the newest first, with what is known of their calls: the seal before them says whom."""
-    unsealed: list[Step] = []
+def _find_calls(steps: Iterable[Step]) -> Iterator[tuple[Step, CallFacts | None]]:
+    """Yield the replies of a thread, newest first, with the facts of their calls.
+
+    The rendered step before a reply names its model.
+    """
+    unmatched: list[Step] = []
     for step in steps:
-        if unsealed and unsealed[0].turn != step.turn:
-            yield from ((reply, None) for reply in unsealed)
-            unsealed = []
+        if unmatched and unmatched[0].turn != step.turn:
+            yield from ((reply, None) for reply in unmatched)
+            unmatched = []
         if step.kind == "reply":
-            unsealed.append(step)
+            unmatched.append(step)
         elif step.kind == "sealed" and "model" in step.data:
-            yield from ((reply, _facts_of(reply, step.data["model"])) for reply in unsealed)
-            unsealed = []
-    yield from ((reply, None) for reply in unsealed)
+            yield from ((reply, _build_call_facts(reply, step.data["model"])) for reply in unmatched)
+            unmatched = []
+    yield from ((reply, None) for reply in unmatched)
 
 
-def _between(
-    facts: CallFacts | None, before: CallFacts | None, prefixes: PrefixStore, cache_minimum: Callable[[str], int]
-) -> CacheReport:
-    if facts is None:
-        return CacheReport()
-    if before is None:
-        return CacheReport(got=facts.cached)
-    return _report(facts, before, prefixes, cache_minimum(facts.model))
+def _read_call_facts(cache: ThreadCache, step: Step) -> CallFacts | None:
+    if step.kind != "reply":
+        return None
+    return _build_call_facts(step, Turn(cache.read_turn(step.id)).get_rendered("model"))
 
 
-def _report(facts: CallFacts, before: CallFacts | None, prefixes: PrefixStore, minimum: int) -> CacheReport:
-    def blame() -> CacheMiss | None:
-        if before is None:
-            return None
-        old, new = prefixes.find(before.epoch), prefixes.find(facts.epoch)
-        if old is None or new is None:  # gone from the ledger
-            return None
-        return compare_prefixes(old, new, prefixes.view(old.view), prefixes.view(new.view))
-
-    return report_cache(facts, before, minimum, blame)
-
-
-def _facts(cache: ThreadCache, step: Step) -> CallFacts | None:
-    return None if step.kind != "reply" else _facts_of(step, Turn(cache.turn(step.id)).sealed("model"))
-
-
-def _facts_of(step: Step, model: object) -> CallFacts | None:
-    """What is known of the call that a reply answers; None where nothing says how it was sent."""
+def _build_call_facts(step: Step, model: object) -> CallFacts | None:
+    """Return the facts of a reply's call; None if it was not assembled here."""
     usage, sent, state = get_step_usage(step), step.data.get("sent"), SessionState(None, step, None)
     if not isinstance(model, str) or not state.epoch:
         return None
@@ -217,3 +129,102 @@ def _facts_of(step: Step, model: object) -> CallFacts | None:
         cached=None if usage is None else usage.cached_input_tokens,
         at=step.created,
     )
+
+
+def _report_between(
+    facts: CallFacts | None, before: CallFacts | None, prefixes: PrefixStore, cache_minimum: Callable[[str], int]
+) -> CacheReport:
+    if facts is None:
+        return CacheReport()
+    if before is None:
+        return CacheReport(got=facts.cached)
+    return _build_report(facts, before, prefixes, cache_minimum(facts.model))
+
+
+def _build_report(facts: CallFacts, before: CallFacts | None, prefixes: PrefixStore, minimum: int) -> CacheReport:
+    def blame() -> CacheMiss | None:
+        if before is None:
+            return None
+        old, new = prefixes.find(before.epoch), prefixes.find(facts.epoch)
+        if old is None or new is None:  # the ledger lost it
+            return None
+        return compare_prefixes(
+            old, new, prefixes.read_sections(old.sections_digest), prefixes.read_sections(new.sections_digest)
+        )
+
+    return report_cache(facts, before, minimum, blame)
+
+
+def report_cache(
+    call: CallFacts, before: CallFacts | None, minimum: int, blame_prefix: Callable[[], CacheMiss | None]
+) -> CacheReport:
+    """Return expected and actual cached tokens of a call, and why they differ.
+
+    Args:
+        call: The call.
+        before: The call before it in the session; None for the first.
+        minimum: The smallest prefix in tokens that the model's provider caches; 0 if unknown.
+        blame_prefix: Returns the difference between the prefixes of both calls.
+    """
+    if before is None:
+        message = "this was the first call, so nothing was cached yet"
+        return CacheReport(expected=0, got=call.cached, blame=CacheMiss(cause="first", message=message))
+    if before.sent is None or call.cached is None:
+        return CacheReport(expected=before.sent, got=call.cached)
+    if call.cached >= before.sent * CACHE_TOLERANCE:
+        return CacheReport(expected=before.sent, got=call.cached)
+    blame = next(_find_causes(call, before, minimum, blame_prefix))
+    return CacheReport(expected=before.sent, got=call.cached, blame=blame)
+
+
+def _find_causes(
+    call: CallFacts, before: CallFacts, minimum: int, blame_prefix: Callable[[], CacheMiss | None]
+) -> Iterator[CacheMiss]:
+    """Yield possible causes of a cache miss, likeliest first, at least one."""
+    if before.sent is not None and before.sent < minimum:
+        short = f"the beginning has {before.sent:,} tokens, and {call.model} caches none below {minimum:,}"
+        yield CacheMiss(cause="short", message=short)
+    if call.model != before.model:
+        yield CacheMiss(cause="model", name=call.model, message=f"{call.model} was asked instead of {before.model}")
+    if call.epoch != before.epoch:
+        blame = blame_prefix()
+        if blame is not None:
+            yield blame
+    if call.compaction != before.compaction:
+        yield CacheMiss(cause="compaction", message="a summary took the place of earlier turns")
+    if call.cut != before.cut:
+        yield CacheMiss(cause="cut", message="earlier turns were left out so that it fits")
+    if call.at - before.at > CACHE_LIFETIME_MS:
+        minutes = (call.at - before.at) // 60_000
+        yield CacheMiss(cause="time", message=f"the previous call was {minutes:,} minutes ago, and caches last five")
+    yield CacheMiss(cause="unknown", message="both calls start alike, and nothing shows why it was not cached")
+
+
+def compare_prefixes(
+    before: Prefix, after: Prefix, sections_before: Sequence[Section], sections_after: Sequence[Section]
+) -> CacheMiss | None:
+    """Return the first difference between two prefixes; None if there is none.
+
+    Tools come before sections, as providers read them.
+    """
+    renderers = before.key.get("renderer"), after.key.get("renderer")
+    if renderers[0] != renderers[1]:
+        return CacheMiss(cause="renderer", name=str(renderers[1]), message=f"the renderer is {renderers[1]} now")
+    tools = {tool.name: tool for tool in before.tools}, {tool.name: tool for tool in after.tools}
+    for name in dict.fromkeys([*tools[1], *tools[0]]):
+        if tools[0].get(name) != tools[1].get(name):
+            message = f"the tool {name!r} {_describe_change(name in tools[0], name in tools[1])}"
+            return CacheMiss(cause="tool", name=name, message=message)
+    if list(tools[0]) != list(tools[1]):
+        return CacheMiss(cause="tool", message="the tools are in another order")
+    for was, section in find_changed_sections(sections_before, sections_after):
+        changed = section or was
+        if changed is not None:
+            source = changed.source or Source(uri="plugin:nexus")
+            message = f"{changed.title!r} ({source.uri}) {_describe_change(was is not None, section is not None)}"
+            return CacheMiss(cause="section", name=changed.title, source=source, message=message)
+    return None
+
+
+def _describe_change(was: bool, is_now: bool) -> str:
+    return "has changed" if was and is_now else "is new" if is_now else "is gone"

@@ -1,4 +1,4 @@
-"""What may be known about the occasion of a message."""
+"""The user message: parsed, completed with event metadata, and rendered with sections and memories."""
 
 from __future__ import annotations
 
@@ -34,9 +34,24 @@ if TYPE_CHECKING:
     from nexus_core.types.prompt import Section
     from nexus_core.types.request import Request
 
+MAX_MEMORY_TOKENS = 4000
+"""Limit for all memories together, unless `budget.memory` sets another."""
+_SEPARATOR_TOKENS = 2
+"""Tokens of the blank lines around a section, at most."""
+PROFILE_FIELD = "profile"
+"""The field that a session stores: it holds until another profile is passed."""
+_PART_TYPES = get_args(Part)
+_GEMINI_PARTS = frozenset({"text", "inlineData", "inline_data", "fileData", "file_data"})
+_RANGE_LENGTH = 2
+_MAPPING_EXAMPLES = {"profile": '{"friends_profile": "Ada likes green tea."}'}
+_ATTACHMENTS_HINT = 'for example [{"path": "a.py", "lines": [1, 20]}]'
+
 
 class EventFields(TypedDict, total=False):
-    """The arguments by which `ask` and `preview` are told about it; fields as those of `Request`."""
+    """Metadata of a user message, as passed to `ask` and `preview`.
+
+    Fields as in `Request`.
+    """
 
     timezone: str | None
     platform: str | None
@@ -49,56 +64,40 @@ class EventFields(TypedDict, total=False):
 
 
 EVENT_FIELDS = tuple(EventFields.__annotations__)
-"""What may be told about it."""
-
-
-PROFILE_FIELD = "profile"
-"""What of the occasion a session remembers: it stays until another is given."""
-
-
-def add_event(request: Request, message: Message | None, event: JSON) -> Request:
-    """The circumstances of a turn: those of the session, what was said and what is known about the occasion."""
-    fields: dict[str, Any] = {name: value for name, value in event.items() if name in EVENT_FIELDS}
-    for name in ("platform_actions", "attachments"):
-        fields[name] = tuple(fields.get(name, ()))
-    return replace(request, message=message, **fields)
-
-
-_PARTS = get_args(Part)
-_GEMINI_PARTS = frozenset({"text", "inlineData", "inline_data", "fileData", "file_data"})
-_RANGE = 2
-_EXAMPLES = {"profile": '{"friends_profile": "Ada likes green tea."}'}
-_ATTACHMENTS = 'for example [{"path": "a.py", "lines": [1, 20]}]'
+"""The names of the metadata."""
 
 
 class UserInput(NamedTuple):
-    """Something to be answered, as it comes back from a ledger.
+    """A user message and its metadata, as a ledger would return them.
 
     Attributes:
-        message: The user's message.
-        event: What is known about the occasion, by name.
+        message: The user message.
+        event: Metadata of the message, by the names of `EventFields`.
     """
 
     message: Message
     event: JSON
 
 
-def read_input(said: object, event: Mapping[str, Any], dialects: DialectRegistry) -> UserInput:
-    """A message: text, parts, a `Message`, or a user's message in the shape of any API.
+# ---- parsing --------------------------------------------------------------------------------------------------------
+
+
+def read_input(value: object, event: Mapping[str, Any], dialects: DialectRegistry) -> UserInput:
+    """Parse a user message and its metadata.
 
     Args:
-        said: The message.
-        event: What is told about the occasion.
-        dialects: The shapes that there are.
+        value: Text, parts, a `Message`, or a user message in the format of any API.
+        event: Metadata of the message.
+        dialects: The API dialects.
 
     Raises:
-        MessageError: It is none of these, not the user's, or empty.
-        UnknownNameError: Something is told about the occasion that means nothing.
-        UsageError: Something is told about it in a shape that means nothing.
+        MessageError: The value is none of these, is not a user message, or is empty.
+        UnknownNameError: A field of the metadata is unknown.
+        UsageError: A field of the metadata has a wrong type.
     """
-    told = read_event(event)
+    fields = read_event(event)
     with ErrorPath("message"):
-        message = round_trip_message(_message(said, dialects))
+        message = round_trip_message(_read_message(value, dialects))
     if message.role != "user" or message.tool_results or message.tool_calls:
         raise MessageError(
             f"what is asked must be the user's words, not a message of the {message.role}",
@@ -106,206 +105,152 @@ def read_input(said: object, event: Mapping[str, Any], dialects: DialectRegistry
             hint="replies and results of tools are recorded: session.record(…)",
             command='give a reply or a result as it is, without "ask"',
         )
-    if _is_empty(message) and not told.get("hook_data") and not told.get("attachments"):
+    if _is_empty(message) and not fields.get("hook_data") and not fields.get("attachments"):
         raise MessageError(
             "the message is empty", path="message", hint="say something, or tell what happened: hook_data"
         )
-    return UserInput(message=message, event=told)
+    return UserInput(message=message, event=fields)
 
 
-def read_event(event: Mapping[str, Any]) -> dict[str, Any]:
-    """What is told about the occasion, as it comes back from a ledger; errors as above."""
-    for name in event:
-        if name not in EVENT_FIELDS:
-            raise UnknownNameError("argument of ask()", name, EVENT_FIELDS)
-    told = {name: _READERS.get(name, read_text)(value, name) for name, value in event.items() if value is not None}
-    kept = {
-        name: value for name, value in told.items() if value or name == PROFILE_FIELD
-    }  # an empty profile ends the last
-    written = write_json(kept, "what is told about the occasion")
-    read: dict[str, Any] = json.loads(written)
-    return read
+def _read_message(value: object, dialects: DialectRegistry) -> Message:
+    if isinstance(value, Message):
+        return value
+    if isinstance(value, str):
+        return Message("user", value)
+    if isinstance(value, _PART_TYPES):
+        return Message("user", (value,))
+    if isinstance(value, Sequence) and value and all(isinstance(part, _PART_TYPES) for part in value):
+        return Message("user", value)
+    if isinstance(value, list | tuple) and (content := _find_content_field(value)):
+        value = {"role": "user", content: value}
+    if isinstance(value, Mapping) or hasattr(value, "model_fields_set"):
+        return dialects.recognise([value]).read(value)
+    hint = "give text, parts (Text, Image, File of nexus_core.context, or those of an API), or a message of an API"
+    raise MessageError(f"expected a message, not {describe_json_value(value)}", hint=hint)
 
 
-def inherit_user_profile(said: UserInput, kept: JSON) -> UserInput:
-    """Return the input with the profile that the session remembers, unless it comes with one of its own."""
-    profile = kept.get(PROFILE_FIELD)
-    if PROFILE_FIELD in said.event or not profile:
-        return said
-    return said._replace(event={**said.event, PROFILE_FIELD: profile})
-
-
-def round_trip_message(message: Message) -> Message:
-    """A message as it comes back from a ledger, with halves of characters joined."""
-    return decode_value(Message, json.loads(write_json(encode_value(message), "a message")))
-
-
-def build_session_start_message_at(now: int) -> Message:
-    """Return the line that says when a session started, in local time."""
-    return build_session_start_message(datetime.fromtimestamp(now // 1000))  # noqa: DTZ006 - the line has the local time
-
-
-def build_message_context(event: JSON, *, hooks: int, now: int) -> JSON:
-    """What is written down beside a message of the user: the occasion, what was handed over, and when.
-
-    Args:
-        event: What is known about the occasion.
-        hooks: How many sections plugins have added.
-        now: The time, in milliseconds since 1970.
-    """
-    data, attachments = event.get("hook_data"), event.get("attachments")
-    told = len(data) if isinstance(data, dict) else 0
-    return {
-        "event": {"platform": event.get("platform"), "hookCount": told + hooks},
-        "attachments": list(attachments) if isinstance(attachments, list) else [],
-        "injectedAt": now,
-    }
+def _find_content_field(parts: Sequence[object]) -> str:
+    """Return the message field for the parts of an API; "" for other values."""
+    if not parts or not all(isinstance(part, Mapping) and "role" not in part for part in parts):
+        return ""
+    if all("type" in part for part in parts if isinstance(part, Mapping)):
+        return "content"
+    # Gemini's parts have no type field.
+    return "parts" if all(_GEMINI_PARTS & part.keys() for part in parts if isinstance(part, Mapping)) else ""
 
 
 def _is_empty(message: Message) -> bool:
     return all(isinstance(part, Text) and not part.text.strip() for part in message.parts)
 
 
-def _message(said: object, dialects: DialectRegistry) -> Message:
-    if isinstance(said, Message):
-        return said
-    if isinstance(said, str):
-        return Message("user", said)
-    if isinstance(said, _PARTS):
-        return Message("user", (said,))
-    if isinstance(said, Sequence) and said and all(isinstance(part, _PARTS) for part in said):
-        return Message("user", said)
-    if isinstance(said, list | tuple) and (content := _content_of(said)):
-        said = {"role": "user", content: said}
-    if isinstance(said, Mapping) or hasattr(said, "model_fields_set"):
-        return dialects.recognise([said]).read(said)
-    hint = "give text, parts (Text, Image, File of nexus_core.context, or those of an API), or a message of an API"
-    raise MessageError(f"expected a message, not {describe_json_value(said)}", hint=hint)
+def round_trip_message(message: Message) -> Message:
+    """Round-trip a message through JSON, repairing surrogates."""
+    return decode_value(Message, json.loads(write_json(encode_value(message), "a message")))
 
 
-def _content_of(parts: Sequence[object]) -> str:
-    """What the parts of an API are called in its messages; "" for what is no list of such."""
-    if not parts or not all(isinstance(part, Mapping) and "role" not in part for part in parts):
-        return ""
-    if all("type" in part for part in parts if isinstance(part, Mapping)):
-        return "content"
-    # Gemini's do not say of what type they are.
-    return "parts" if all(_GEMINI_PARTS & part.keys() for part in parts if isinstance(part, Mapping)) else ""
+def read_event(event: Mapping[str, Any]) -> dict[str, Any]:
+    """Validate metadata and return it as a ledger would; errors as in `read_input`."""
+    for name in event:
+        if name not in EVENT_FIELDS:
+            raise UnknownNameError("argument of ask()", name, EVENT_FIELDS)
+    fields = {
+        name: _FIELD_READERS.get(name, read_text)(value, name) for name, value in event.items() if value is not None
+    }
+    # An empty profile stays, because it replaces the stored one.
+    fields = {name: value for name, value in fields.items() if value or name == PROFILE_FIELD}
+    stored: dict[str, Any] = json.loads(write_json(fields, "what is told about the occasion"))
+    return stored
 
 
-def _words(given: object, name: str) -> list[str]:
-    if isinstance(given, str) or not isinstance(given, Iterable):
+def _read_words(value: object, name: str) -> list[str]:
+    if isinstance(value, str) or not isinstance(value, Iterable):
         raise UsageError(f"{name} must be a list of words", hint='for example ["reply", "react"]')
-    return list(read_texts(given, name))
+    return list(read_texts(value, name))
 
 
-def _zone(given: object, name: str) -> str:
-    hint = f'give it as text: "{given}"' if type(given) is int else 'for example "Europe/Zurich"'
-    return read_text(given, name, hint=hint)
+def _read_timezone(value: object, name: str) -> str:
+    hint = f'give it as text: "{value}"' if type(value) is int else 'for example "Europe/Zurich"'
+    return read_text(value, name, hint=hint)
 
 
-def _mapping(given: object, name: str) -> dict[str, Any]:
-    if not isinstance(given, Mapping):
-        example = _EXAMPLES.get(name, '{"git": "clean"}')
+def _read_mapping(value: object, name: str) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        example = _MAPPING_EXAMPLES.get(name, '{"git": "clean"}')
         raise UsageError(
-            f"{name} must be values by name, not {describe_json_value(given)}", hint=f"for example {example}"
+            f"{name} must be values by name, not {describe_json_value(value)}", hint=f"for example {example}"
         )
-    return {str(key): to_json_types(value, name) for key, value in given.items()}
+    return {str(key): to_json_types(each, name) for key, each in value.items()}
 
 
-def _attachments(given: object, name: str) -> list[dict[str, Any]]:  # noqa: ARG001 - as the others
-    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-        raise UsageError("attachments must be a list", hint=_ATTACHMENTS)
-    return [_attachment(each) for each in given]
+def _read_attachments(value: object, name: str) -> list[dict[str, Any]]:  # noqa: ARG001 - as the others
+    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+        raise UsageError("attachments must be a list", hint=_ATTACHMENTS_HINT)
+    return [_read_attachment(each) for each in value]
 
 
-def _attachment(given: object) -> dict[str, Any]:
-    if not isinstance(given, Mapping):
-        return {"path": _path(given), "lines": None}
-    lines = given.get("lines")
+def _read_attachment(value: object) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        return {"path": _read_attachment_path(value), "lines": None}
+    lines = value.get("lines")
     if lines is not None and not _is_range(lines):
         raise UsageError(
             f"the lines of an attachment are the first and the last one, not {describe_json_value(lines)}",
-            hint=_ATTACHMENTS,
+            hint=_ATTACHMENTS_HINT,
         )
-    return {"path": _path(given.get("path")), "lines": None if lines is None else list(lines)}
+    return {"path": _read_attachment_path(value.get("path")), "lines": None if lines is None else list(lines)}
 
 
 def _is_range(lines: object) -> bool:
-    return isinstance(lines, list | tuple) and len(lines) == _RANGE and all(type(line) is int for line in lines)
+    return isinstance(lines, list | tuple) and len(lines) == _RANGE_LENGTH and all(type(line) is int for line in lines)
 
 
-def _path(given: object) -> str:
-    if given is None or given == "":
-        raise UsageError("an attachment needs a path", hint=_ATTACHMENTS)
-    return str(read_path(given, "the path of an attachment"))
+def _read_attachment_path(value: object) -> str:
+    if value is None or value == "":
+        raise UsageError("an attachment needs a path", hint=_ATTACHMENTS_HINT)
+    return str(read_path(value, "the path of an attachment"))
 
 
-_READERS: dict[str, Callable[[object, str], Any]] = {
-    "platform_actions": _words,
-    "hook_data": _mapping,
-    "attachments": _attachments,
-    "profile": _mapping,
-    "timezone": _zone,
+_FIELD_READERS: dict[str, Callable[[object, str], Any]] = {
+    "platform_actions": _read_words,
+    "hook_data": _read_mapping,
+    "attachments": _read_attachments,
+    "profile": _read_mapping,
+    "timezone": _read_timezone,
 }
 
-MAX_MEMORY_TOKENS = 4000
-"""Memories take no more, unless `budget.memory` says otherwise."""
-_BETWEEN = 2
-"""Tokens for the blank lines around a block, at most."""
+
+def inherit_user_profile(user_input: UserInput, stored_options: JSON) -> UserInput:
+    """Return the input with the stored profile of its session, unless it has its own."""
+    profile = stored_options.get(PROFILE_FIELD)
+    if PROFILE_FIELD in user_input.event or not profile:
+        return user_input
+    return user_input._replace(event={**user_input.event, PROFILE_FIELD: profile})
 
 
-class ChosenMemories(NamedTuple):
-    """The sections that are told, and the memories that are not."""
-
-    sections: list[Section]
-    left_out: list[Section]
-
-
-def count_section_tokens(section: Section, count: Callable[[str], int]) -> int:
-    """What a section takes in a message."""
-    return count(render_current_section(section)) + _BETWEEN
+def add_event(request: Request, message: Message | None, event: JSON) -> Request:
+    """Return the session's request with the message of a turn and its metadata."""
+    fields: dict[str, Any] = {name: value for name, value in event.items() if name in EVENT_FIELDS}
+    for name in ("platform_actions", "attachments"):
+        fields[name] = tuple(fields.get(name, ()))
+    return replace(request, message=message, **fields)
 
 
-def without_memories(sections: Sequence[Section]) -> list[Section]:
-    """The sections that are told in any case."""
-    return [section for section in sections if not is_optional(section)]
+def build_session_start_message_at(now: int) -> Message:
+    """Return the message with the start time of a session, in local time."""
+    return build_session_start_message(datetime.fromtimestamp(now // 1000))  # noqa: DTZ006 - shown in local time
 
 
-def is_optional(section: Section) -> bool:
-    """Whether a section is a memory that may be left out."""
-    return section.kind == "memory" and not section.required
-
-
-def choose_memories(sections: Sequence[Section], room: int, count: Callable[[str], int]) -> ChosenMemories:
-    """Everything that is no memory, and the memories, without those of the lowest priority that do not fit.
-
-    Args:
-        sections: What is to be told, in its order; what must not be left out is paid for already.
-        room: Tokens there are for memories.
-        count: Counts a text.
-    """
-    optional = [section for section in sections if is_optional(section)]
-    sizes = {id(section): count_section_tokens(section, count) for section in optional}
-    left_out: list[Section] = []
-    # Of equals, the last one first.
-    for section in [each for _, each in sorted(enumerate(optional), key=lambda pair: (pair[1].priority, -pair[0]))]:
-        if sum(sizes.values()) <= room:
-            break
-        del sizes[id(section)]
-        left_out.append(section)
-    gone = {id(section) for section in left_out}
-    return ChosenMemories([section for section in sections if id(section) not in gone], left_out)
+# ---- rendering ------------------------------------------------------------------------------------------------------
 
 
 class RenderedInput(NamedTuple):
-    """A message as it is sent.
+    """A user message as it is sent.
 
     Attributes:
-        message: The message.
-        entries: The sections it tells, and those it leaves out.
-        context: What it was put together from, as it is written down.
-        plain: The same without memories, which are told only where nothing else needs the room.
+        message: The rendered message.
+        entries: Its sections, and those that were left out.
+        context: Metadata that is stored with it.
+        plain: The message without memories, which are sent only if everything else fits.
     """
 
     message: Message
@@ -315,13 +260,13 @@ class RenderedInput(NamedTuple):
 
 
 class InputRenderer:
-    """Puts what was said into words.
+    """Renders a user message with its sections, as many memories as fit among them.
 
     Args:
-        request: All circumstances of the turn.
-        static: What stands around the session.
-        sections: What is to be told besides, in its order.
-        window: The model's window.
+        request: The request of the turn.
+        static: The static context of the session.
+        sections: The sections of the message, in their order.
+        window: The model's context window.
         now: The time, in milliseconds since 1970.
     """
 
@@ -329,45 +274,50 @@ class InputRenderer:
         self, request: Request, static: StaticContext, sections: Sequence[Section], window: ContextWindow, now: int
     ) -> None:
         self._request = request
-        self._static_context = static
+        self._static = static
         self._sections = sections
         self._window = window
         self._now = now
 
     def fit(
-        self, said: HistoryItem, before: Sequence[HistoryItem], cut: TruncationPoint | None, limits: FitLimits
+        self, raw: HistoryItem, before: Sequence[HistoryItem], cut: TruncationPoint | None, limits: FitLimits
     ) -> tuple[KeptItems, RenderedInput]:
-        """The messages that stay, with the one that was said in words: memories only where nothing else needs the room.
+        """Return the messages that fit, and the rendered input.
+
+        Memories only get the room that the other messages leave.
 
         Args:
-            said: What was said.
+            raw: The input before it is rendered.
             before: The history.
-            cut: Where it was cut before.
-            limits: What there is room for.
+            cut: The truncation point of the last call.
+            limits: The limits for all messages.
         """
-        plain = self._said(said, without_memories(self._sections))
+        plain = self._render(raw, without_memories(self._sections))
         kept = fit_items([*before, plain], cut, limits)
-        limit = get_number(self._static_context.settings, "budget.memory", MAX_MEMORY_TOKENS)
-        left, spare = limits.room - kept.tokens, limits.bytes - kept.bytes
-        room = min(limit, left)
-        told = choose_memories(self._sections, room, self._window.sizer.counter.count)
-        rendered = self._said(said, told.sections)
-        # A renderer may have put more around them.
-        while rendered.tokens - plain.tokens > max(left, 0) or rendered.size - plain.size > max(spare, 0):
-            told = self._one_less(told)
-            rendered = self._said(said, told.sections)
-        rule = "budget.memory" if room == limit else "room"
-        entries = [*map(self._mention, told.sections), *(self._mention(each, rule) for each in told.left_out)]
-        hooks = sum(each.source is not None and bool(each.source.plugin) for each in told.sections)
+        memory_limit = get_number(self._static.settings, "budget.memory", MAX_MEMORY_TOKENS)
+        free_tokens, free_bytes = limits.room - kept.tokens, limits.bytes - kept.bytes
+        memory_tokens = min(memory_limit, free_tokens)
+        chosen = choose_memories(self._sections, memory_tokens, self._window.sizer.counter.count)
+        rendered = self._render(raw, chosen.sections)
+        # A renderer may add text around memories.
+        while rendered.tokens - plain.tokens > max(free_tokens, 0) or rendered.size - plain.size > max(free_bytes, 0):
+            chosen = self._drop_one_memory(chosen)
+            rendered = self._render(raw, chosen.sections)
+        rule = "budget.memory" if memory_tokens == memory_limit else "room"
+        entries = [
+            *map(self._build_entry, chosen.sections),
+            *(self._build_entry(each, rule) for each in chosen.left_out),
+        ]
+        hooks = sum(each.source is not None and bool(each.source.plugin) for each in chosen.sections)
         context = build_message_context(self._event, hooks=hooks, now=self._now)
         sent = [rendered if each is plain else each for each in kept.sent]
         return kept._replace(sent=sent), RenderedInput(rendered.message, entries, context, plain)
 
-    def _one_less(self, told: ChosenMemories) -> ChosenMemories:
-        """What is told without the memory that goes first."""
+    def _drop_one_memory(self, chosen: ChosenMemories) -> ChosenMemories:
+        """Leave out one more memory."""
         count = self._window.sizer.counter.count
-        taken = sum(count_section_tokens(each, count) for each in told.sections if is_optional(each))
-        return choose_memories(self._sections, taken - 1, count)
+        used = sum(count_section_tokens(each, count) for each in chosen.sections if is_optional(each))
+        return choose_memories(self._sections, used - 1, count)
 
     @property
     def _event(self) -> dict[str, Any]:
@@ -378,12 +328,75 @@ class InputRenderer:
             "attachments": list(request.attachments),
         }
 
-    def _said(self, said: HistoryItem, sections: Sequence[Section]) -> HistoryItem:
+    def _render(self, raw: HistoryItem, sections: Sequence[Section]) -> HistoryItem:
         request = self._request
-        if not self._static_context.role.sees_platform:
+        if not self._static.role.sees_platform:
             request = replace(request, platform="", platform_actions=())
-        message = round_trip_message(render_input(self._static_context.renderer, request, sections, self._now))
-        return self._window.weigh_event(said._replace(message=message, said=said.message))
+        message = round_trip_message(render_input(self._static.renderer, request, sections, self._now))
+        return self._window.size_input(raw._replace(message=message, original=raw.message))
 
-    def _mention(self, section: Section, refusal: str = "") -> SectionEntry:
+    def _build_entry(self, section: Section, refusal: str = "") -> SectionEntry:
         return build_section_entry(section, count_section_tokens(section, self._window.sizer.counter.count), refusal)
+
+
+def build_message_context(event: JSON, *, hooks: int, now: int) -> JSON:
+    """Return the metadata that is stored with a rendered message.
+
+    Args:
+        event: Metadata of the message.
+        hooks: Number of sections that plugins have added.
+        now: The time, in milliseconds since 1970.
+    """
+    data, attachments = event.get("hook_data"), event.get("attachments")
+    data_count = len(data) if isinstance(data, dict) else 0
+    return {
+        "event": {"platform": event.get("platform"), "hookCount": data_count + hooks},
+        "attachments": list(attachments) if isinstance(attachments, list) else [],
+        "injectedAt": now,
+    }
+
+
+# ---- memories -------------------------------------------------------------------------------------------------------
+
+
+class ChosenMemories(NamedTuple):
+    """The sections that are sent, and the memories that are left out."""
+
+    sections: list[Section]
+    left_out: list[Section]
+
+
+def choose_memories(sections: Sequence[Section], room: int, count: Callable[[str], int]) -> ChosenMemories:
+    """Leave out the memories with the lowest priority until the others fit.
+
+    Args:
+        sections: The sections in their order; those that are never left out do not count.
+        room: Tokens available for memories.
+        count: Counts the tokens of a text.
+    """
+    optional = [section for section in sections if is_optional(section)]
+    sizes = {id(section): count_section_tokens(section, count) for section in optional}
+    left_out: list[Section] = []
+    # Among equals, the last one is left out first.
+    for section in [each for _, each in sorted(enumerate(optional), key=lambda pair: (pair[1].priority, -pair[0]))]:
+        if sum(sizes.values()) <= room:
+            break
+        del sizes[id(section)]
+        left_out.append(section)
+    left_out_ids = {id(section) for section in left_out}
+    return ChosenMemories([section for section in sections if id(section) not in left_out_ids], left_out)
+
+
+def without_memories(sections: Sequence[Section]) -> list[Section]:
+    """Return the sections that are never left out."""
+    return [section for section in sections if not is_optional(section)]
+
+
+def is_optional(section: Section) -> bool:
+    """True if a section is a memory that may be left out."""
+    return section.kind == "memory" and not section.required
+
+
+def count_section_tokens(section: Section, count: Callable[[str], int]) -> int:
+    """Return the tokens of a section in a message."""
+    return count(render_current_section(section)) + _SEPARATOR_TOKENS

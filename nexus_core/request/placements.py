@@ -1,4 +1,4 @@
-"""Where each piece of a call comes from, what it takes, and what became of it."""
+"""Placements: source, tokens and decision of each piece of a call."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from nexus_core.types.prompt import Section
 
 ALWAYS_RULE = "always"
-"""The rule of what is never left out for want of room."""
+"""The rule of pieces that are never left out to save tokens."""
 MAX_CACHED_PLACEMENTS = 100_000
-"""So many placements are remembered."""
+"""Placements that are cached; then the cache is cleared."""
 CLAMP_RULE = "truncation.tool_result_tokens"
 
 
 class SectionEntry(NamedTuple):
-    """A section of the current zone, as it is written down with the message that tells it.
+    """A section of the input, as it is stored with the rendered message.
 
     Attributes:
-        id, title, kind: The section's.
-        source: Where it comes from.
-        tokens: What it takes, or would take.
-        digest: The address of its text.
-        refusal: The rule by which it was left out; "" where it is told.
+        id, title, kind: As in the section.
+        source: The file or plugin of the section.
+        tokens: Tokens of the section, also if it was left out.
+        digest: The digest of its text.
+        refusal: The rule by which it was left out; "" if it is sent.
     """
 
     id: str
@@ -47,27 +47,27 @@ class SectionEntry(NamedTuple):
     refusal: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """As it is written down."""
+        """Return the entry as it is stored."""
         source = {"uri": self.source.uri, "plugin": self.source.plugin, "trust": self.source.trust}
         return {**self._asdict(), "source": source}
 
 
 def read_section_entries(value: object) -> list[SectionEntry]:
-    """What was written down about the sections of a message."""
-    written = value if isinstance(value, list) else []
-    return [SectionEntry(**{**each, "source": Source(**each["source"])}) for each in written]
+    """Parse the stored entries of a rendered message."""
+    rows = value if isinstance(value, list) else []
+    return [SectionEntry(**{**each, "source": Source(**each["source"])}) for each in rows]
 
 
 def build_section_entry(section: Section, tokens: int, refusal: str = "") -> SectionEntry:
-    """A section that is told, or left out by a rule."""
+    """Return the entry of a section that is sent, or left out by the rule `refusal`."""
     source = section.source or Source(uri="plugin:nexus")
     return SectionEntry(section.id, section.title, section.kind, source, tokens, section.digest, refusal)
 
 
 def place_static(
-    sections: Iterable[Section], offered: Iterable[ToolOffer], counter: CachingCounter
+    sections: Iterable[Section], offers: Iterable[ToolOffer], counter: CachingCounter
 ) -> tuple[Placement, ...]:
-    """Sections and tools of an epoch; of the tools also those that do not reach the model."""
+    """Return the placements of sections and tools, also of refused tools."""
     placed = [
         Placement(
             zone="static",
@@ -77,13 +77,13 @@ def place_static(
             source=section.source or Source(uri="plugin:nexus"),
             tokens=counter.count(render_section(section)),
             digest=section.digest,
-            decision=_kept(ALWAYS_RULE, place),
+            decision=_keep(ALWAYS_RULE, index),
         )
-        for place, section in enumerate(sections)
+        for index, section in enumerate(sections)
     ]
-    for place, each in enumerate(offered, len(placed)):
+    for index, each in enumerate(offers, len(placed)):
         tokens = count_tools(counter, [each.tool])
-        decision = _kept(ALWAYS_RULE, place) if not each.refusal else _dropped(each.refusal, place, tokens)
+        decision = _keep(ALWAYS_RULE, index) if not each.refusal else _drop(each.refusal, index, tokens)
         placed.append(
             Placement(
                 zone="static",
@@ -91,7 +91,7 @@ def place_static(
                 name=each.tool.name,
                 source=each.source,
                 tokens=0 if each.refusal else tokens,
-                digest=_digest(repr(each.tool)),
+                digest=_compute_digest(repr(each.tool)),
                 decision=decision,
             )
         )
@@ -107,7 +107,9 @@ def place_pieces(
     entries: Sequence[SectionEntry],
     known: dict[tuple[str, int, int], Placement],
 ) -> tuple[Placement, ...]:
-    """Return the placements of a call in its order; dropped pieces where they would have been.
+    """Return the placements of a call in its order.
+
+    Dropped pieces are placed where they would have been.
 
     Args:
         prefix: The placements of system prompt and tools.
@@ -120,7 +122,7 @@ def place_pieces(
     history, current, progress = split_history(items, turn)
     return (
         *prefix,
-        *map(_left_out, dropped),
+        *map(_place_dropped, dropped),
         *_place_messages(history, 0, known),
         *_place_current(current, entries),
         *_place_messages(progress, len(history), known),
@@ -128,23 +130,23 @@ def place_pieces(
 
 
 def _place_messages(
-    sent: Sequence[HistoryItem], first: int, known: dict[tuple[str, int, int], Placement]
+    items: Sequence[HistoryItem], first: int, known: dict[tuple[str, int, int], Placement]
 ) -> Iterator[Placement]:
-    """Most messages stand where they stood in the call before."""
+    """Yield the placements of messages; most are cached from the last call."""
     if len(known) > MAX_CACHED_PLACEMENTS:
         known.clear()
-    for place, each in enumerate(sent, first):
-        key = each.step, each.place, place
-        placement = known.get(key) if each.step and not each.hidden else None
+    for index, each in enumerate(items, first):
+        key = each.step, each.place, index
+        placement = known.get(key) if each.step and not each.masked_media else None
         if placement is None:
-            placement = _placed(each, place)
-            if not each.hidden:  # it was shown before, or will be for another model
+            placement = _place_message(each, index)
+            if not each.masked_media:  # the media may be sent to another model
                 known[key] = placement
         yield placement
 
 
 def _place_current(current: HistoryItem | None, entries: Sequence[SectionEntry]) -> Iterator[Placement]:
-    for place, each in enumerate(entries):
+    for index, each in enumerate(entries):
         yield Placement(
             zone="current",
             kind=each.kind,
@@ -153,9 +155,9 @@ def _place_current(current: HistoryItem | None, entries: Sequence[SectionEntry])
             source=each.source,
             tokens=0 if each.refusal else each.tokens,
             digest=each.digest,
-            decision=_dropped(each.refusal, place, each.tokens) if each.refusal else _kept(ALWAYS_RULE, place),
+            decision=_drop(each.refusal, index, each.tokens) if each.refusal else _keep(ALWAYS_RULE, index),
         )
-    told = sum(each.tokens for each in entries if not each.refusal)
+    section_tokens = sum(each.tokens for each in entries if not each.refusal)
     if current is not None:
         yield Placement(
             zone="current",
@@ -163,41 +165,41 @@ def _place_current(current: HistoryItem | None, entries: Sequence[SectionEntry])
             name=current.step,
             title=current.message.role,
             source=Source(uri=f"step:{current.step}") if current.step else Source(uri="caller:"),
-            tokens=max(current.tokens - current.margin - told, 0),
-            decision=_kept(ALWAYS_RULE, len(entries)),
+            tokens=max(current.tokens - current.margin - section_tokens, 0),
+            decision=_keep(ALWAYS_RULE, len(entries)),
         )
 
 
-def _placed(sent: HistoryItem, place: int) -> Placement:
-    decision = _kept("fits", place)
-    if sent.hidden:
-        decision = Decision(action="masked", rule=REQUEST_BYTES_RULE, first=place, last=place, tokens_after=sent.tokens)
-    elif sent.is_shortened:
-        decision = Decision(action="shortened", rule=CLAMP_RULE, first=place, last=place, tokens_after=sent.tokens)
+def _place_message(item: HistoryItem, index: int) -> Placement:
+    decision = _keep("fits", index)
+    if item.masked_media:
+        decision = Decision(action="masked", rule=REQUEST_BYTES_RULE, first=index, last=index, tokens_after=item.tokens)
+    elif item.is_shortened:
+        decision = Decision(action="shortened", rule=CLAMP_RULE, first=index, last=index, tokens_after=item.tokens)
     return Placement(
         zone="history",
         kind="session",
-        name=sent.step,
-        title=sent.message.role,
-        source=Source(uri=f"step:{sent.step}", trust=sent.trust) if sent.step else Source(uri="plugin:nexus"),
-        tokens=sent.tokens,
+        name=item.step,
+        title=item.message.role,
+        source=Source(uri=f"step:{item.step}", trust=item.trust) if item.step else Source(uri="plugin:nexus"),
+        tokens=item.tokens,
         decision=decision,
     )
 
 
-def _left_out(decision: Decision) -> Placement:
+def _place_dropped(decision: Decision) -> Placement:
     title = f"{decision.last - decision.first + 1:,} earlier steps"
     source = Source(uri="step:")
     return Placement(zone="history", kind="session", name="", title=title, source=source, tokens=0, decision=decision)
 
 
-def _kept(rule: str, place: int) -> Decision:
-    return Decision(action="kept", rule=rule, first=place, last=place)
+def _keep(rule: str, index: int) -> Decision:
+    return Decision(action="kept", rule=rule, first=index, last=index)
 
 
-def _dropped(rule: str, place: int, tokens: int) -> Decision:
-    return Decision(action="dropped", rule=rule, first=place, last=place, tokens_before=tokens)
+def _drop(rule: str, index: int, tokens: int) -> Decision:
+    return Decision(action="dropped", rule=rule, first=index, last=index, tokens_before=tokens)
 
 
-def _digest(text: str) -> str:
+def _compute_digest(text: str) -> str:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

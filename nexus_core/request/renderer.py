@@ -1,4 +1,4 @@
-"""Asks a renderer for words, and holds it to its contract."""
+"""Calls of renderers, which enforce their contract: a wrong result or an exception becomes a PluginError."""
 
 from __future__ import annotations
 
@@ -19,50 +19,52 @@ if TYPE_CHECKING:
     from nexus_core.types.prompt import ArrangedMessages, ArrangeRequest, Section
     from nexus_core.types.request import Request
 
-_HALVES = 2
+_ARRANGED_LENGTH = 2
 
 
 def configure_renderer(renderer: Renderer, loaded: LoadedLayers) -> Renderer:
-    """A renderer as the settings and the files of a place want it.
+    """Return a renderer configured by the loaded settings and files.
 
     Raises:
-        PluginError: It failed, or the answer is of another kind; so do all of these.
+        PluginError: The renderer failed or returned something else. So do the functions below.
     """
     if renderer.configure is None:
         return renderer
-    answer = _ask(renderer, "configure", renderer.configure, loaded)
-    if not isinstance(answer, Renderer):
-        raise _broken(renderer, "configure", f"answered {_kind(answer)}, expected a Renderer")
-    return answer if answer.plugin == renderer.plugin else replace(answer, plugin=renderer.plugin)
+    result = _call(renderer, "configure", renderer.configure, loaded)
+    if not isinstance(result, Renderer):
+        raise _build_error(renderer, "configure", f"answered {_describe(result)}, expected a Renderer")
+    return result if result.plugin == renderer.plugin else replace(result, plugin=renderer.plugin)
 
 
 def render_system(renderer: Renderer, sections: Sequence[Section]) -> str:
-    """The static zone in words, with surrogates joined, as every request needs it."""
-    answer = _ask(renderer, "system", renderer.system, sections)
-    if not isinstance(answer, str):
-        raise _broken(renderer, "system", f"answered {_kind(answer)}, expected a text")
-    return answer if answer.isascii() else repair_surrogates(answer)
+    """Return the system prompt of the sections, with surrogate pairs joined."""
+    result = _call(renderer, "system", renderer.system, sections)
+    if not isinstance(result, str):
+        raise _build_error(renderer, "system", f"answered {_describe(result)}, expected a text")
+    return result if result.isascii() else repair_surrogates(result)
 
 
 def render_input(renderer: Renderer, request: Request, sections: Sequence[Section], now: int) -> Message:
-    """What was said, in words; arguments as for `Renderer.current`."""
-    answer = _ask(renderer, "current", renderer.current, request, sections, now)
-    if not _is_message(answer) or answer.role != "user":
-        raise _broken(renderer, "current", f"answered {_kind(answer)}, expected a message of the user")
-    if _is_blank(answer) and request.message is not None and not _is_blank(request.message):
-        raise _broken(renderer, "current", "answered an empty message, so that the model would not read what was said")
-    return answer
+    """Return the rendered user message; arguments as for `Renderer.current`."""
+    result = _call(renderer, "current", renderer.current, request, sections, now)
+    if not _is_message(result) or result.role != "user":
+        raise _build_error(renderer, "current", f"answered {_describe(result)}, expected a message of the user")
+    if _is_blank(result) and request.message is not None and not _is_blank(request.message):
+        raise _build_error(
+            renderer, "current", "answered an empty message, so that the model would not read what was said"
+        )
+    return result
 
 
-def arrange_messages(renderer: Renderer, given: ArrangeRequest) -> ArrangedMessages:
-    """History and input as the renderer sends them; it must be one that rearranges."""
-    assert renderer.arrange is not None  # noqa: S101 - asked before
-    answer = _ask(renderer, "arrange", renderer.arrange, given)
-    if not isinstance(answer, tuple) or len(answer) != _HALVES or not _are_messages(*answer):
-        raise _broken(renderer, "arrange", "did not answer with messages and a message, as in Arranged")
+def arrange_messages(renderer: Renderer, request: ArrangeRequest) -> ArrangedMessages:
+    """Return history and input as rearranged by a renderer that has `arrange`."""
+    assert renderer.arrange is not None  # noqa: S101 - callers check it
+    result = _call(renderer, "arrange", renderer.arrange, request)
+    if not isinstance(result, tuple) or len(result) != _ARRANGED_LENGTH or not _are_messages(*result):
+        raise _build_error(renderer, "arrange", "did not answer with messages and a message, as in Arranged")
     from nexus_core.types.prompt import ArrangedMessages
 
-    return ArrangedMessages(*answer)
+    return ArrangedMessages(*result)
 
 
 def _are_messages(history: object, current: object) -> bool:
@@ -83,19 +85,19 @@ def _is_blank(message: Message) -> bool:
     return all(isinstance(part, Text) and not part.text.strip() for part in message.parts)
 
 
-def _ask(renderer: Renderer, name: str, function: Callable[..., object], *given: object) -> Any:  # noqa: ANN401 - whatever it answers
+def _call(renderer: Renderer, name: str, function: Callable[..., object], *arguments: object) -> Any:  # noqa: ANN401 - callers check the result
     try:
-        return function(*given)
-    except NexusError:  # which is addressed to the user
+        return function(*arguments)
+    except NexusError:  # already a message to the user
         raise
     except (Exception, SystemExit) as error:
-        raise _broken(renderer, name, describe_exception(error)) from error
+        raise _build_error(renderer, name, describe_exception(error)) from error
 
 
-def _kind(answer: object) -> str:
-    return f"a message of the {answer.role}" if _is_message(answer) else type(answer).__name__
+def _describe(result: object) -> str:
+    return f"a message of the {result.role}" if _is_message(result) else type(result).__name__
 
 
-def _broken(renderer: Renderer, name: str, what: str) -> PluginError:
-    said = f"{name} of its renderer {renderer.name!r} {what}"
-    return PluginError(said, plugin=renderer.plugin or OWN_DISTRIBUTION, hook="nexus_renderers")
+def _build_error(renderer: Renderer, name: str, problem: str) -> PluginError:
+    message = f"{name} of its renderer {renderer.name!r} {problem}"
+    return PluginError(message, plugin=renderer.plugin or OWN_DISTRIBUTION, hook="nexus_renderers")

@@ -1,4 +1,4 @@
-"""What the sessions of a Nexus have in common: plugins, ledger, surroundings, and what was read or counted before."""
+"""SessionRuntime: plugins, ledger and caches shared by all sessions of a Nexus."""
 
 from __future__ import annotations
 
@@ -25,26 +25,29 @@ if TYPE_CHECKING:
     from nexus_core.types.settings import Settings
 
 MAX_RESULT_TOKENS = 8000
-"""A longer result of a tool is sent in part, unless `truncation.tool_result_tokens` says otherwise."""
+"""A longer tool result is sent as head and tail, unless `truncation.tool_result_tokens` sets another limit."""
 MAX_CACHED_THREADS = 8
-"""So many threads are remembered, those used last."""
+"""Least recently used threads are evicted."""
 
 
 def get_time_ms() -> int:
-    """The time, in milliseconds since 1970."""
+    """Return the time, in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
 class SessionRuntime:
-    """Where sessions live.
+    """Plugins, ledger, token counters and caches of all sessions of a Nexus.
 
     Args:
-        cwd: The directory the agent works in.
-        home: The user's own Nexus directory.
-        host: The plugins; `dialects` are the shapes that they know, and those that are built in.
-        ledger: Opens the ledger, or gives the one that is open.
-        static_contexts: Finds out what stands around a conversation.
-        summarize: The caller's own summarizer.
+        cwd: The directory that the agent works in.
+        home: The user's Nexus directory.
+        host: The plugin manager.
+        ledger: Returns the ledger, opening it at the first call.
+        static_contexts: Cache of static contexts.
+        summarize: The caller's summarizer; None for those of plugins.
+
+    Attributes:
+        dialects: The built-in API dialects and those of plugins.
     """
 
     def __init__(
@@ -67,73 +70,73 @@ class SessionRuntime:
         self._open_ledger = ledger
         self._models: dict[str, tuple[Settings, Model, Finding | None]] = {}
         self._sizers: dict[str, TokenSizer] = {}
-        self._asked: dict[str, tuple[Settings, TokenSizer]] = {}
-        self._prefix_sizes: dict[str, PrefixSizer] = {}
-        self._tails: dict[str, ThreadCache] = {}
+        self._model_sizers: dict[str, tuple[Settings, TokenSizer]] = {}
+        self._prefix_sizers: dict[str, PrefixSizer] = {}
+        self._thread_caches: dict[str, ThreadCache] = {}
 
     def now(self) -> int:
-        """The time, in milliseconds since 1970."""
+        """Return the time, in milliseconds since 1970."""
         return get_time_ms()
 
     @property
     def ledger(self) -> Ledger:
-        """Where conversations are kept."""
+        """The ledger, opened at the first access."""
         return self._open_ledger()
 
-    def cache(self, label: str) -> ThreadCache:
-        """What is known of a session's thread."""
+    def get_cache(self, label: str) -> ThreadCache:
+        """Return the cached thread of a session."""
         from nexus_core.thread.cache import ThreadCache
 
-        cache = self._tails.pop(label, None) or ThreadCache(self.ledger)
-        self._tails[label] = cache
-        for oldest in list(self._tails)[:-MAX_CACHED_THREADS]:
-            self._tails.pop(oldest, None)
+        cache = self._thread_caches.pop(label, None) or ThreadCache(self.ledger)
+        self._thread_caches[label] = cache
+        for oldest in list(self._thread_caches)[:-MAX_CACHED_THREADS]:
+            self._thread_caches.pop(oldest, None)
         return cache
 
     def forget(self, labels: Iterable[str]) -> None:
-        """Drop what is remembered of sessions that were deleted."""
+        """Drop the cached threads of deleted sessions."""
         for label in labels:
-            self._tails.pop(label, None)
+            self._thread_caches.pop(label, None)
 
-    def truncation(self, settings: Settings) -> TruncationStrategy:
-        """What chooses among messages when not all fit."""
+    def get_strategy(self, settings: Settings) -> TruncationStrategy:
+        """Return the truncation strategy of the settings."""
         return self.host.truncations().get(str(settings.get("truncation.strategy", "oldest_first")))
 
-    def sizer(self, model: str, settings: Settings) -> TokenSizer:
-        """Who weighs for a model; the same for all models with one counter, and for all sessions."""
-        asked = self._asked.get(model)
-        if asked is None or asked[0] is not settings:
+    def get_sizer(self, model: str, settings: Settings) -> TokenSizer:
+        """Return the sizer for a model; models with the same token counter share one."""
+        cached = self._model_sizers.get(model)
+        if cached is None or cached[0] is not settings:
             counter = open_counter(model, host=self.host, settings=settings)
-            known = self._sizers.get(counter.name)
-            if known is None or known.counter is not counter:
-                self._sizers[counter.name] = known = TokenSizer(counter)
-            self._asked[model] = asked = settings, known
-        return asked[1]
+            sizer = self._sizers.get(counter.name)
+            if sizer is None or sizer.counter is not counter:
+                self._sizers[counter.name] = sizer = TokenSizer(counter)
+            self._model_sizers[model] = cached = settings, sizer
+        return cached[1]
 
     def get_prefix_sizer(self, counter: CachingCounter) -> PrefixSizer:
-        """Return the sizes of system prompts and tools by a counter, shared by all sessions."""
-        known = self._prefix_sizes.get(counter.name)
-        if known is None or known.counter is not counter:
-            self._prefix_sizes[counter.name] = known = PrefixSizer(counter)
-        return known
+        """Return the prefix sizer of a token counter, shared by all sessions."""
+        sizer = self._prefix_sizers.get(counter.name)
+        if sizer is None or sizer.counter is not counter:
+            self._prefix_sizers[counter.name] = sizer = PrefixSizer(counter)
+        return sizer
 
-    def model(self, name: str, settings: Settings) -> Model:
-        """What is known of a model."""
-        return self._look_up(name, settings)[1]
+    def get_model(self, name: str, settings: Settings) -> Model:
+        """Return what plugins and settings know of a model."""
+        return self._look_up_model(name, settings)[1]
 
-    def unknown_model(self, name: str, settings: Settings) -> Finding | None:
-        """What to know about a model that nobody knows."""
-        return self._look_up(name, settings)[2]
+    def find_model_finding(self, name: str, settings: Settings) -> Finding | None:
+        """Return the finding about an unknown model; None for a known one."""
+        return self._look_up_model(name, settings)[2]
 
-    def _look_up(self, name: str, settings: Settings) -> tuple[Settings, Model, Finding | None]:
-        known = self._models.get(name)
-        if known is None or known[0] is not settings:
+    def _look_up_model(self, name: str, settings: Settings) -> tuple[Settings, Model, Finding | None]:
+        cached = self._models.get(name)
+        if cached is None or cached[0] is not settings:
             model = get_model(name, host=self.host, settings=settings)
-            self._models[name] = known = settings, model, find_model_finding(name, host=self.host, settings=settings)
-        return known
+            self._models[name] = cached = settings, model, find_model_finding(name, host=self.host, settings=settings)
+        return cached
 
 
 def get_number(settings: Settings, name: str, default: int) -> int:
-    """A setting that is a number."""
+    """Return an integer setting; the default if it is missing or not an integer."""
     value = settings.get(name, default)
     return value if isinstance(value, int) else default

@@ -1,4 +1,4 @@
-"""Inputs of the static zone: files, sections, role, renderer and tools, valid until something on disk changes."""
+"""Inputs of the static zone: files, sections, role, renderer and tools, valid until a file changes."""
 
 from __future__ import annotations
 
@@ -27,25 +27,27 @@ if TYPE_CHECKING:
 
 
 OVERRIDE_SECTION = "system_prompt"
-"""The section of a system prompt that the caller gives in place of everything."""
+"""The id of the only section if the caller passes a whole system prompt."""
 
 
 def build_override_section(text: str) -> Section:
-    """Return the only section of a system prompt that takes the place of everything."""
+    """Return the only section for a system prompt that the caller passes."""
     return Section(OVERRIDE_SECTION, "System Prompt", text, source=Source(uri="caller:"))
 
 
 class StaticContext:
-    """Everything the static zone of a session is built from. Calls each plugin hook at most once.
+    """Everything the static zone of a session is built from.
+
+    Calls each plugin hook at most once.
 
     Args:
-        request: The circumstances, without what changes from turn to turn.
-        loaded: What was loaded.
-        sections: The static zone without what the renderer brings.
-        host: The plugins.
+        request: The request without what changes from turn to turn.
+        loaded: The loaded layers.
+        sections: The static sections without those of the renderer.
+        host: The plugin manager.
 
     Raises:
-        UnknownNameError: Nobody offers such a role or renderer.
+        UnknownNameError: No plugin offers the role or the renderer.
     """
 
     def __init__(self, request: Request, loaded: LoadedLayers, sections: Iterable[Section], host: Host) -> None:
@@ -62,7 +64,10 @@ class StaticContext:
 
     @property
     def is_current(self) -> bool:
-        """Whether its renderer says by itself what it said before; that may come from files that no load has read."""
+        """True if the renderer's own sections are unchanged.
+
+        They may come from files that the layer cache does not watch.
+        """
         return configure_renderer(self.renderer, self.loaded).sections == self.renderer.sections
 
     @property
@@ -72,17 +77,17 @@ class StaticContext:
 
     @property
     def settings(self) -> Settings:
-        """What the user and the project set."""
+        """Settings of the user and the project."""
         return self.loaded.settings
 
     @property
     def permissions(self) -> tuple[str, ...]:
-        """What the agent may do: the level of the settings, and the caller's words."""
+        """The permission level of the settings, and the caller's permissions."""
         return (str(self.settings.get("permissions.level", "trusted")), *(self.request.permissions or ()))
 
     @cached_property
-    def offered(self) -> tuple[ToolOffer, ...]:
-        """All tools, with what became of each."""
+    def tool_offers(self) -> tuple[ToolOffer, ...]:
+        """All tools, also those that are kept from the model, with the reason."""
         from nexus_core.request.tools import offer_tools
 
         added = self._host.tools(self.request, self.loaded)
@@ -90,14 +95,14 @@ class StaticContext:
 
     @cached_property
     def tools(self) -> tuple[Tool, ...]:
-        """What the model may ask for."""
+        """The tools that the model may call."""
         from nexus_core.request.tools import list_permitted_tools
 
-        return list_permitted_tools(self.offered)
+        return list_permitted_tools(self.tool_offers)
 
     @cached_property
-    def basis(self) -> JSON:
-        """What begins another epoch at once when it changes."""
+    def prefix_key(self) -> JSON:
+        """The values that start a new prefix at once when one of them changes."""
         request, rules = self.request, self.settings.get("permissions")
         plugin = get_replacing_plugin(self._host, self.renderer)
         replacing = {"renderer_plugin": plugin} if plugin else {}
@@ -109,101 +114,106 @@ class StaticContext:
             "renderer": self.renderer.name,
             "permissions": list(self.permissions),
             "rules": rules if isinstance(rules, dict) else {},
-            "trust": self._trusted(),
+            "trust": self._list_trusted_parts(),
             "task": request.task,
             "skills": None if request.skills is None else list(request.skills),
             "tools": [encode_value(tool) for tool in request.tools or ()],
         }
 
     @cached_property
-    def view(self) -> bytes:
-        """The sections as they are stored."""
+    def sections_blob(self) -> bytes:
+        """The sections, serialized."""
         from nexus_core.request.prefix import write_sections
 
         return write_sections(self.sections)
 
     @cached_property
-    def view_digest(self) -> str:
-        """Their address."""
-        return _address_of(self.view)
+    def sections_digest(self) -> str:
+        """The digest of `sections_blob`."""
+        return _compute_digest(self.sections_blob)
 
     @cached_property
-    def system(self) -> str:
-        """The static zone in words."""
+    def system_prompt(self) -> str:
+        """The rendered system prompt."""
         if self.request.system_prompt:
             return self.request.system_prompt
         return render_system(self.renderer, self.sections)
 
     @cached_property
-    def setup(self) -> bytes:
-        """What the settings say about calls, as it is stored."""
+    def settings_blob(self) -> bytes:
+        """The settings of a call, serialized."""
         from nexus_core.request.prefix import write_settings
 
         return write_settings(self.settings)
 
     @cached_property
-    def setup_digest(self) -> str:
-        """Its address."""
-        return _address_of(self.setup)
+    def settings_digest(self) -> str:
+        """The digest of `settings_blob`."""
+        return _compute_digest(self.settings_blob)
 
-    def _trusted(self) -> list[list[Any]]:
-        """What a project is allowed to do; what waits for the user's word has no effect yet."""
+    def _list_trusted_parts(self) -> list[list[Any]]:
+        """Return path, pointer and digest of the project settings in effect.
+
+        Settings that wait for the user's approval have no effect.
+        """
         return sorted(
-            [str(part.path), part.pointer, _address_of(part.content.encode("utf-8", "surrogatepass"))]
+            [str(part.path), part.pointer, _compute_digest(part.content.encode("utf-8", "surrogatepass"))]
             for part in self.loaded.active
             if part.decision == "allowed"
         )
 
 
-def _address_of(content: bytes) -> str:
+def _compute_digest(content: bytes) -> str:
     from nexus_core.ledger.codec import compute_blob_digest
 
     return compute_blob_digest(content)
 
 
 class StoredStaticContext(StaticContext):
-    """System prompt, tools and permissions of an epoch; nothing that a project wants to start is allowed here.
+    """Static context of a stored prefix.
+
+    It loads no layers, so no project setting that needs approval takes effect.
 
     Args:
-        request: The circumstances, as the epoch has them.
-        settings: The settings as they were kept.
-        epoch: The epoch.
-        told: The sections that the model was told last.
-        host: The plugins.
+        request: The request, as the prefix has it.
+        settings: The stored settings.
+        prefix: The stored prefix.
+        sections: The sections that the model was last sent.
+        host: The plugin manager.
     """
 
     def __init__(
-        self, request: Request, settings: Settings, epoch: Prefix, told: Iterable[Section], host: Host
+        self, request: Request, settings: Settings, prefix: Prefix, sections: Iterable[Section], host: Host
     ) -> None:
         super().__init__(request, LoadedLayers(settings=settings), (), host)
-        permissions = epoch.basis.get("permissions")
+        permissions = prefix.key.get("permissions")
         self._permissions = tuple(map(str, permissions)) if isinstance(permissions, list) else super().permissions
-        self.sections = tuple(told)
-        self.offered = tuple(ToolOffer(tool, CALLER_SOURCE) for tool in epoch.tools)
-        self.basis = {name: value for name, value in epoch.basis.items() if name != "reloads"}
+        self.sections = tuple(sections)
+        self.tool_offers = tuple(ToolOffer(tool, CALLER_SOURCE) for tool in prefix.tools)
+        self.prefix_key = {name: value for name, value in prefix.key.items() if name != "reloads"}
 
     @property
     def permissions(self) -> tuple[str, ...]:
-        """What the agent may do, as it was."""
+        """The stored permissions."""
         return self._permissions
 
 
-def prefix_matches(epoch: Prefix, request: Request) -> bool:
-    """Whether an epoch was made for what a request says about the agent."""
-    basis, permissions = epoch.basis, epoch.basis.get("permissions")
+def prefix_matches(prefix: Prefix, request: Request) -> bool:
+    """True if a prefix was built for the agent options of a request."""
+    key, permissions = prefix.key, prefix.key.get("permissions")
     return (
-        basis.get("role") == request.role
-        and request.renderer in ("", basis.get("renderer"))
+        key.get("role") == request.role
+        and request.renderer in ("", key.get("renderer"))
         and isinstance(permissions, list)
         and permissions[1:] == list(request.permissions or ())
-        and basis.get("system_prompt", "") == request.system_prompt
-        and basis.get("task") == request.task
-        and _agrees_with_mode(basis.get("mode"), request.mode)
-        and basis.get("skills") == (None if request.skills is None else list(request.skills))
-        and basis.get("tools") == [encode_value(tool) for tool in request.tools or ()]
+        and key.get("system_prompt", "") == request.system_prompt
+        and key.get("task") == request.task
+        and _serves_mode(key.get("mode"), request.mode)
+        and key.get("skills") == (None if request.skills is None else list(request.skills))
+        and key.get("tools") == [encode_value(tool) for tool in request.tools or ()]
     )
 
 
-def _agrees_with_mode(epoch_mode: object, wanted: AgentMode) -> bool:
-    """True if an epoch can go on in a mode; an old one that names none was made for both of these."""
-    return epoch_mode == wanted if epoch_mode is not None else wanted in (DEFAULT_MODE, OLD_MODE)
+def _serves_mode(prefix_mode: object, wanted: AgentMode) -> bool:
+    """True if a prefix serves a mode; old ones without a mode serve two."""
+    return prefix_mode == wanted if prefix_mode is not None else wanted in (DEFAULT_MODE, OLD_MODE)

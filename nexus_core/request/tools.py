@@ -1,4 +1,4 @@
-"""The tools that a model may ask for: the caller's and those of plugins, without what role and settings forbid."""
+"""Tools of the caller and of plugins, filtered by role, settings and permissions."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _SCOPE, _PERMISSIONS, _OUTER = "scope", "permissions", "_outer"
 
 
 class ToolOffer(NamedTuple):
-    """A tool that somebody offers.
+    """A tool and the rule that keeps it from the model, if any.
 
     Attributes:
         tool: The tool.
-        source: Who offers it.
-        refusal: The rule that keeps it away from the model; "" where nothing does.
+        source: The caller, or the plugin that offers it.
+        refusal: The rule that keeps it from the model; "" if it is sent.
     """
 
     tool: Tool
@@ -39,23 +39,28 @@ class ToolOffer(NamedTuple):
 
 
 def read_tools(tools: Iterable[object], api: str, dialects: DialectRegistry) -> tuple[Tool, ...]:
-    """Definitions in the shape of any API; the model's own decides what several could mean.
+    """Parse tool definitions in the format of any API.
 
-    One may say besides what it reaches (`"scope": "messaging"`), and which permissions it needs
-    (`"permissions": ["mail"]`). Both are for Nexus, and no API is told.
+    `api` decides if a definition fits several.
+
+    A definition may have a scope (`"scope": "messaging"`) and the permissions it needs (`"permissions": ["mail"]`).
+    Both are for Nexus and are not sent.
 
     Raises:
-        MessageError: Something in it is no definition of a tool, or a name is missing or there twice.
-        UnknownNameError: There is no such scope.
+        MessageError: A definition is invalid, or a name is missing or repeated.
+        UnknownNameError: A scope is unknown.
         UsageError: `permissions` is not a list of texts.
     """
-    kept = tuple(normalize_tool(_scoped(tool)) for tool in dialects.read_tools(tools, api))
-    _require_names(kept)
-    return kept
+    read = tuple(normalize_tool(_read_nexus_fields(tool)) for tool in dialects.read_tools(tools, api))
+    _require_names(read)
+    return read
 
 
-def _scoped(tool: Tool) -> Tool:
-    """A tool with the scope and the permissions of its definition, in it or, where an API has two levels, around it."""
+def _read_nexus_fields(tool: Tool) -> Tool:
+    """Return a tool with the scope and permissions of its definition.
+
+    They may be at either level, if the API nests definitions.
+    """
     outer = tool.extra.get(_OUTER)
     outer = outer if isinstance(outer, dict) else {}
     scope = tool.extra.get(_SCOPE, outer.get(_SCOPE))
@@ -73,84 +78,93 @@ def _scoped(tool: Tool) -> Tool:
     return replace(
         tool,
         scope=scope,
-        permissions=tool.permissions if needed is None else _needed(needed, tool.name),
+        permissions=tool.permissions if needed is None else _read_permissions(needed, tool.name),
         extra=extra | ({_OUTER: around} if around else {}),
     )
 
 
-def _needed(given: object, name: str) -> tuple[str, ...]:
-    if not isinstance(given, list | tuple) or not all(isinstance(each, str) for each in given):
+def _read_permissions(value: object, name: str) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
         hint = '"permissions": ["mail"]'
         raise UsageError(f"the permissions of the tool {name!r} must be a list of texts", hint=hint)
-    return tuple(given)
+    return tuple(value)
 
 
 def _require_names(tools: Iterable[Tool]) -> None:
-    """Refuse what every API refuses. Tools that a provider runs are its own business."""
-    taken: set[str] = set()
+    """Raise a MessageError for a missing or repeated name.
+
+    Tools that a provider runs may have none.
+    """
+    names: set[str] = set()
     for tool in tools:
         if "_builtin" in tool.extra:
             continue
         if not tool.name.strip():
             raise MessageError("a tool has no name", path="tools", hint="a model can only ask for what has one")
-        if tool.name in taken:
+        if tool.name in names:
             raise MessageError(
                 f"two tools are called {format_for_error(tool.name)}", path="tools", hint="give each its own name"
             )
-        taken.add(tool.name)
+        names.add(tool.name)
 
 
 def normalize_tool(tool: Tool) -> Tool:
-    """A tool as it comes back from a ledger, so that equal ones are equal."""
-    # In the order of the caller: a model reads the parameters of a tool in the order in which they are written.
+    """Round-trip a tool through JSON, so that it equals the stored one."""
+    # Keys keep the caller's order, because a model reads parameters in the order in which they are written.
     return decode_value(Tool, json.loads(write_json(encode_value(tool), "a tool")))
 
 
 def offer_tools(
-    given: Iterable[Tool],
-    added: Iterable[tuple[Tool, str]],
+    caller_tools: Iterable[Tool],
+    plugin_tools: Iterable[tuple[Tool, str]],
     role: AgentRole,
     settings: Settings,
     granted: Collection[str] | None = None,
 ) -> tuple[ToolOffer, ...]:
-    """All tools, in an order that does not change, each with what became of it.
+    """Return all tools in a stable order, with the reasons for refusals.
 
     Args:
-        given: The caller's, which come first.
-        added: Those of plugins, with the name of the plugin.
-        role: What part the agent plays.
-        settings: What the user and the project permit.
-        granted: The permissions of the agent; None where nobody said what it may do.
+        caller_tools: The caller's tools, which come first.
+        plugin_tools: Tools of plugins, each with the name of its plugin.
+        role: The agent role, which limits scopes.
+        settings: Settings of the user and the project, which allow and deny tools.
+        granted: The permissions of the agent; None if they are not limited.
     """
-    every = [ToolOffer(tool, CALLER_SOURCE) for tool in given]
-    every += [_added(tool, Source(uri=tool.origin or f"plugin:{plugin}", plugin=plugin)) for tool, plugin in added]
-    taken: set[str] = set()
-    offered = []
-    for each in every:
-        is_taken = each.source is not CALLER_SOURCE and each.tool.name in taken
-        refusal = each.refusal or ("another tool has that name" if is_taken else "")
-        refusal = refusal or _refusal(each.tool, role, settings, granted)
-        taken.add(each.tool.name)
-        offered.append(each._replace(refusal=refusal))
-    return tuple(offered)
+    offers = [ToolOffer(tool, CALLER_SOURCE) for tool in caller_tools]
+    offers += [
+        _offer_plugin_tool(tool, Source(uri=tool.origin or f"plugin:{plugin}", plugin=plugin))
+        for tool, plugin in plugin_tools
+    ]
+    names: set[str] = set()
+    checked = []
+    for each in offers:
+        is_repeated = each.source is not CALLER_SOURCE and each.tool.name in names
+        refusal = each.refusal or ("another tool has that name" if is_repeated else "")
+        refusal = refusal or _find_refusal(each.tool, role, settings, granted)
+        names.add(each.tool.name)
+        checked.append(each._replace(refusal=refusal))
+    return tuple(checked)
 
 
-def _added(tool: Tool, source: Source) -> ToolOffer:
-    """A tool of a plugin. What every API would refuse is kept away, so that it does not cost the whole call."""
+def _offer_plugin_tool(tool: Tool, source: Source) -> ToolOffer:
+    """Return the offer of a plugin's tool.
+
+    An invalid tool is refused here, because it would fail the whole call.
+    """
     try:
-        kept = normalize_tool(tool)
+        normalized = normalize_tool(tool)
     except MessageError as error:
         return ToolOffer(Tool(name=tool.name, scope=tool.scope), source, f"{error.what}, at {error.path}")
-    nameless = not kept.name.strip() and "_builtin" not in kept.extra
-    return ToolOffer(kept, source, "it has no name" if nameless else "")
+    nameless = not normalized.name.strip() and "_builtin" not in normalized.extra
+    return ToolOffer(normalized, source, "it has no name" if nameless else "")
 
 
-def list_permitted_tools(offered: Iterable[ToolOffer]) -> tuple[Tool, ...]:
-    """The tools that reach the model."""
-    return tuple(each.tool for each in offered if not each.refusal)
+def list_permitted_tools(offers: Iterable[ToolOffer]) -> tuple[Tool, ...]:
+    """Return the tools that are sent to the model."""
+    return tuple(each.tool for each in offers if not each.refusal)
 
 
-def _refusal(tool: Tool, role: AgentRole, settings: Settings, granted: Collection[str] | None) -> str:
+def _find_refusal(tool: Tool, role: AgentRole, settings: Settings, granted: Collection[str] | None) -> str:
     allow, deny = settings.get("permissions.tools.allow"), settings.get("permissions.tools.deny")
     if isinstance(deny, list) and tool.name in deny:
         return "permissions.tools.deny"

@@ -1,4 +1,4 @@
-"""What fits into a call of a model, as the settings and the provider's own counts tell."""
+"""Context window of a model, and the room in it by settings, calibration and learned limits."""
 
 from __future__ import annotations
 
@@ -32,42 +32,47 @@ if TYPE_CHECKING:
     from nexus_core.types.settings import Settings
 
 ESTIMATE_MARGIN_DIVISOR = 10
-"""A tenth is added to what the current message takes, where tokens are only estimated."""
+"""A tenth is added to the tokens of the input if they are estimated, because it was never counted by the provider."""
 
 
 class ContextWindow:
-    """A model's window.
+    """The context window of a model in a session.
 
     Args:
         runtime: Shared by all sessions of the Nexus.
-        settings: What the user and the project set.
-        model: Whom to ask.
-        state: Where the session stands: how providers have counted in it, and which windows they named.
-        cache: Its thread, which remembers what its steps weigh; None for a conversation that is not kept.
+        settings: Settings of the user and the project.
+        model: The name of the model.
+        state: State of the session, with its calibration and learned limits.
+        cache: The session's thread, which caches sizes of its steps; None for a conversation that is not stored.
+
+    Attributes:
+        budget: Limits and reserves of a call, before anything is counted.
+        available_tokens: Tokens available for a call, by our own count.
+        findings: Warnings about the model and its limits.
+        options: Options of the API call from the settings.
+        writer: Writes calls in the format of an API.
     """
 
     def __init__(
         self, runtime: SessionRuntime, settings: Settings, model: str, state: SessionState, cache: ThreadCache | None
     ) -> None:
         self.settings = settings
-        self.model = runtime.model(model, settings)
-        shared = runtime.sizer(model, settings)
-        self.sizer = shared if cache is None else cache.sizer(shared)
+        self.model = runtime.get_model(model, settings)
+        shared = runtime.get_sizer(model, settings)
+        self.sizer = shared if cache is None else cache.get_sizer(shared)
         self.prefix_sizer = runtime.get_prefix_sizer(shared.counter)
-        self.truncation = runtime.truncation(settings)
-        calibration, limit = (
-            get_calibration(state.ratios, model),
-            get_learned_limit(state.windows, model, self.model.window),
-        )
-        largest = runtime.dialects.request_limit(self.model)
-        size = get_learned_limit(state.request_bytes, model, largest)
+        self.strategy = runtime.get_strategy(settings)
+        calibration = get_calibration(state.calibration_samples, model)
+        limit = get_learned_limit(state.learned_windows, model, self.model.window)
+        assumed_size = runtime.dialects.request_limit(self.model)
+        size = get_learned_limit(state.learned_request_bytes, model, assumed_size)
         findings = (
-            runtime.unknown_model(model, settings),
-            _smaller(model, limit, self.model.window),
-            _refused(model, size, largest),
+            runtime.find_model_finding(model, settings),
+            _warn_of_smaller_window(model, limit, self.model.window),
+            _warn_of_smaller_requests(model, size, assumed_size),
         )
         self.findings: tuple[Finding, ...] = tuple(finding for finding in findings if finding is not None)
-        self.allowance = TokenBudget(
+        self.budget = TokenBudget(
             limit=limit,
             reserve_response=min(
                 get_number(settings, "budget.reserve_response", MAX_RESPONSE_RESERVE_TOKENS),
@@ -82,61 +87,61 @@ class ContextWindow:
         options = settings.get("provider.options")
         self.options: JSON = options if isinstance(options, dict) else {}
         self.provider = str(settings.get("provider.provider") or self.model.api)
-        self.writer = LazyWriter(self.model, partial(runtime.model, settings=settings), settings, runtime.dialects)
-        self.most = int(self.allowance.available / (calibration.high if calibration else 1))
+        self.writer = LazyWriter(self.model, partial(runtime.get_model, settings=settings), settings, runtime.dialects)
+        self.available_tokens = int(self.budget.available / (calibration.high if calibration else 1))
 
-    def limits(self, turn: str, tip: Step | None, epoch: Prefix | None = None) -> FitLimits:
-        """What there is room for beside an epoch."""
-        fixed = 0 if epoch is None else sum(self.prefix_sizer.count_tokens(epoch).values())
-        measured = 0 if epoch is None else sum(self.count_fixed_bytes(epoch).values())
+    def limits(self, turn: str, tip: Step | None, prefix: Prefix | None = None) -> FitLimits:
+        """Return the limits for the messages of a call, next to a prefix if one is given."""
+        prefix_tokens = 0 if prefix is None else sum(self.prefix_sizer.count_tokens(prefix).values())
+        fixed_bytes = 0 if prefix is None else sum(self.count_fixed_bytes(prefix).values())
         return FitLimits(
-            room=self.most - fixed,
-            bytes=self.allowance.byte_limit - measured,
-            limit=self.allowance.available,
-            byte_limit=self.allowance.byte_limit,
+            room=self.available_tokens - prefix_tokens,
+            bytes=self.budget.byte_limit - fixed_bytes,
+            limit=self.budget.available,
+            byte_limit=self.budget.byte_limit,
             replace_media=self.sizer.replace_media,
-            truncation=self.truncation,
+            truncation=self.strategy,
             turn=turn,
             compaction=tip.compaction if tip is not None else None,
-            known=self.sizer.grouped,
+            known=self.sizer.groups,
             pinned=get_pins(tip),
         )
 
-    def count_fixed_bytes(self, epoch: Prefix) -> dict[str, int]:
-        """How many bytes a request has besides messages."""
-        return self.prefix_sizer.count_bytes(epoch) | {"options": count_option_bytes(self.options)}
+    def count_fixed_bytes(self, prefix: Prefix) -> dict[str, int]:
+        """Return the bytes of a request body without messages, by part."""
+        return self.prefix_sizer.count_bytes(prefix) | {"options": count_option_bytes(self.options)}
 
-    def weigh_event(self, sent: HistoryItem) -> HistoryItem:
-        """Return a message that was not sent before with its tokens, a margin among them, and its bytes."""
-        tokens = self.sizer.count_tokens(sent.message)
-        return self._with_margin(sent._replace(tokens=tokens, size=self.sizer.count_bytes(sent.message)))
+    def size_input(self, item: HistoryItem) -> HistoryItem:
+        """Return a rendered input with its bytes and its tokens with a margin."""
+        tokens = self.sizer.count_tokens(item.message)
+        return self._add_margin(item._replace(tokens=tokens, size=self.sizer.count_bytes(item.message)))
 
-    def with_margin(self, sent: Iterable[HistoryItem], turn: str) -> list[HistoryItem]:
-        """Messages, what the open turn is about with a margin."""
-        return [self._with_margin(each) if each.is_input and each.turn == turn else each for each in sent]
+    def add_input_margin(self, items: Iterable[HistoryItem], turn: str) -> list[HistoryItem]:
+        """Return the messages, with a safety margin on the input of the open turn."""
+        return [self._add_margin(each) if each.is_input and each.turn == turn else each for each in items]
 
-    def _with_margin(self, sent: HistoryItem) -> HistoryItem:
+    def _add_margin(self, item: HistoryItem) -> HistoryItem:
         if self.sizer.counter.exact:
-            return sent
-        margin = -(-sent.tokens // ESTIMATE_MARGIN_DIVISOR)
-        return sent._replace(tokens=sent.tokens + margin, margin=margin)
+            return item
+        margin = -(-item.tokens // ESTIMATE_MARGIN_DIVISOR)
+        return item._replace(tokens=item.tokens + margin, margin=margin)
 
 
-def _smaller(model: str, limit: int, thought: int) -> Finding | None:
-    """What to know about a model that reads less than we thought."""
-    if limit == thought:
+def _warn_of_smaller_window(model: str, limit: int, assumed: int) -> Finding | None:
+    """Return a warning if the context window is smaller than assumed."""
+    if limit == assumed:
         return None
     from nexus_core.types.plugins import Finding
 
-    what = f"the provider of {model!r} said that it reads {limit:,} tokens, not {thought:,}"
-    return Finding("smaller-window", f"{what}; models.{model}.window sets what counts")
+    message = f"the provider of {model!r} said that it reads {limit:,} tokens, not {assumed:,}"
+    return Finding("smaller-window", f"{message}; models.{model}.window sets what counts")
 
 
-def _refused(model: str, size: int, thought: int) -> Finding | None:
-    """What to know about a model whose server takes no requests as large as we thought."""
-    if size == thought:
+def _warn_of_smaller_requests(model: str, size: int, assumed: int) -> Finding | None:
+    """Return a warning if the provider accepts smaller requests than assumed."""
+    if size == assumed:
         return None
     from nexus_core.types.plugins import Finding
 
-    what = f"a request of {size + 1:,} bytes to {model!r} was refused as too large"
-    return Finding("smaller-request", f"{what}; models.{model}.request_bytes sets what counts")
+    message = f"a request of {size + 1:,} bytes to {model!r} was refused as too large"
+    return Finding("smaller-request", f"{message}; models.{model}.request_bytes sets what counts")

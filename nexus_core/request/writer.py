@@ -1,4 +1,4 @@
-"""A writer that is made when somebody asks for the shape of an API: what it takes for that is not needed before."""
+"""LazyWriter: imports and builds a CallWriter when a call is first written for an API."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class LazyWriter(NamedTuple):
-    """Puts contexts into the shapes of APIs, as the settings want it.
+    """Writes calls in the format of an API, by the settings.
 
     Attributes:
-        model: What is known of the model that the contexts are for.
-        find_model: What is known of another one, by its name.
-        settings: What the user and the project set.
-        dialects: The shapes that there are.
+        model: The model that the calls were assembled for.
+        find_model: Returns another model by its name.
+        settings: Settings of the user and the project.
+        dialects: The API dialects.
     """
 
     model: Model
@@ -30,16 +30,16 @@ class LazyWriter(NamedTuple):
     dialects: DialectRegistry
 
     def write(self, context: AssembledContext, api: str, options: Mapping[str, Any], *, cache: bool) -> dict[str, Any]:
-        """The arguments of the SDK's call."""
-        return self._writer().write(context, api, options, cache=cache)
+        """Return the arguments of the SDK's call; see `CallWriter.write`."""
+        return self._build_writer().write(context, api, options, cache=cache)
 
     def plan(
         self, context: AssembledContext, api: str, options: Mapping[str, Any], *, cache: bool
     ) -> tuple[Breakpoint, ...]:
-        """What the provider is told to keep in its cache."""
-        return self._writer().plan(context, api, options, cache=cache)
+        """Return the cache breakpoints of a call; see `CallWriter.plan`."""
+        return self._build_writer().plan(context, api, options, cache=cache)
 
-    def _writer(self) -> CallWriter:
+    def _build_writer(self) -> CallWriter:
         from nexus_core.request.write import build_writer
 
         return build_writer(self.model, self.find_model, self.settings, self.dialects)

@@ -89,7 +89,7 @@ class _Look(NamedTuple):
         """The sections of the system prompt, as the session sends it, that some words stand in."""
         address = self.tip.data.get("epoch")
         content = self.ledger.blob(address) if isinstance(address, str) else None
-        view = None if content is None else self.ledger.blob(read_prefix(content).view)
+        view = None if content is None else self.ledger.blob(read_prefix(content).sections_digest)
         for section in () if view is None else read_sections(view):
             if sentence.find(section.text) is not None:
                 uri = section.source.uri if section.source else ""

@@ -278,7 +278,7 @@ def match_results(turn: Turn, brought: tuple[IncomingResult, ...]) -> list[tuple
     Raises:
         TurnError: A result answers no call of this turn.
     """
-    keys = [key for key in turn.calls if key not in turn.answers]
+    keys = [key for key in turn.calls if key not in turn.answered]
     waiting = UnansweredCalls(turn.calls[key] for key in keys)
     return [(_key_of(turn, each, waiting, keys), each) for each in brought]
 
@@ -289,7 +289,7 @@ def _key_of(turn: Turn, brought: IncomingResult, waiting: UnansweredCalls, keys:
     place = None if brought.key is not None else waiting.take(brought.result)
     if place is not None:
         return keys[place]
-    for key in reversed(turn.answers if brought.key is None else ()):  # the same result may come again
+    for key in reversed(turn.answered if brought.key is None else ()):  # the same result may come again
         if key in turn.calls and _could_answer(turn.calls[key], brought.result):
             return key
     raise _unasked(brought.result)
@@ -399,11 +399,11 @@ def build_result_step(turn: Turn | None, brought: tuple[IncomingResult, ...]) ->
     new: dict[CallKey, IncomingResult] = {}
     known: Step | None = None
     for key, each in match_results(turn, brought):
-        there = new[key].result if key in new else turn.answers[key].result if key in turn.answers else None
+        there = new[key].result if key in new else turn.answered[key].result if key in turn.answered else None
         if there is None and turn.is_open:
             new[key] = each
         elif there is not None and _are_equal(there, each.result):
-            known = turn.answers[key].step if key in turn.answers else known
+            known = turn.answered[key].step if key in turn.answered else known
         else:
             raise _late(turn, key, has_result=there is not None)
     if not new:
@@ -498,7 +498,7 @@ def _late(turn: Turn, key: CallKey, *, has_result: bool) -> TurnError:
     """Return the error for a result that comes too late."""
     call = turn.calls[key]
     name = f"{call.name} ({call.id})" if call.id else call.name
-    if key in turn.answers and turn.answers[key].step.kind == "interrupted":
+    if key in turn.answered and turn.answered[key].step.kind == "interrupted":
         return TurnError(f"the turn in which {name} was called was interrupted", hint="its result comes too late")
     if not has_result:
         return TurnError(f"the turn in which {name} was called has ended", hint="its result comes too late")

@@ -113,29 +113,29 @@ def replay_call(runtime: SessionRuntime, cache: ThreadCache, tip: Step, settings
         LedgerError: A step or blob of the call is gone.
         TurnError: No call was sent.
     """
-    turn = Turn(cache.turn(tip.id))
+    turn = Turn(cache.read_turn(tip.id))
     state = SessionState(None, tip, turn)
-    if not state.epoch or not turn.is_sealed:
+    if not state.epoch or not turn.is_rendered:
         raise _unsent(f"nothing was sent by Nexus in turn {tip.turn}")
     epoch = runtime.prefixes.read(state.epoch)
-    settings = runtime.prefixes.setup(state.setup) if state.setup else settings
-    model = str(turn.sealed("model") or "")
+    settings = runtime.prefixes.read_settings(state.settings_digest) if state.settings_digest else settings
+    model = str(turn.get_rendered("model") or "")
     window = ContextWindow(runtime, settings, model, state, cache)
-    sent = window.with_margin(_sent(cache, state, window), tip.turn)
-    permissions, before = epoch.basis.get("permissions"), turn.steps[0].parent
+    sent = window.add_input_margin(_sent(cache, state, window), tip.turn)
+    permissions, before = epoch.key.get("permissions"), turn.steps[0].parent
     return CallPlan(
-        request=_request(runtime, state, epoch, model, str(turn.sealed("session") or label)),
+        request=_request(runtime, state, epoch, model, str(turn.get_rendered("session") or label)),
         prefix=epoch,
         renderer=find_epoch_renderer(
             runtime.host,
-            str(epoch.basis.get("renderer") or LABELLED_RENDERER.name),
-            str(epoch.basis.get("renderer_plugin") or ""),
+            str(epoch.key.get("renderer") or LABELLED_RENDERER.name),
+            str(epoch.key.get("renderer_plugin") or ""),
         ),
         items=sent,
         turn=tip.turn,
         window=window,
         permissions=tuple(map(str, permissions)) if isinstance(permissions, list) else (),
-        entries=read_section_entries(turn.sealed("told")),
+        entries=read_section_entries(turn.get_rendered("told")),
         decisions=(
             *list_dropped_steps(cache, state.cut, tip, window.sizer.name),
             *list_masked_steps(cache, sent),
@@ -170,7 +170,7 @@ def _sent(cache: ThreadCache, state: SessionState, window: ContextWindow) -> lis
 
 
 def _request(runtime: SessionRuntime, state: SessionState, epoch: Prefix, model: str, label: str) -> Request:
-    basis, turn = epoch.basis, state.turn
+    basis, turn = epoch.key, state.turn
     skills = basis.get("skills")
     request = Request(
         cwd=runtime.cwd,
@@ -181,12 +181,12 @@ def _request(runtime: SessionRuntime, state: SessionState, epoch: Prefix, model:
         skills=tuple(map(str, skills)) if isinstance(skills, list) else None,
         model=model,
         session=label,
-        tools=epoch.given or (),
+        tools=epoch.caller_tools or (),
     )
     event = turn.steps[0].data.get("event") if turn else None
-    return add_event(request, turn.said if turn else None, event if isinstance(event, dict) else {})
+    return add_event(request, turn.input_message if turn else None, event if isinstance(event, dict) else {})
 
 
 def _static(runtime: SessionRuntime, window: ContextWindow, epoch: Prefix) -> tuple[Placement, ...]:
     offered = tuple(ToolOffer(tool, CALLER_SOURCE) for tool in epoch.tools)
-    return window.prefix_sizer.place(epoch.digest, runtime.prefixes.view(epoch.view), offered)
+    return window.prefix_sizer.place(epoch.digest, runtime.prefixes.read_sections(epoch.sections_digest), offered)

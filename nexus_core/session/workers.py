@@ -92,7 +92,7 @@ def create_worker(
     if not task.strip():
         raise UsageError("a worker needs a task", hint=_EXAMPLE)
     key = _key_of(orders.call, state)
-    inherited = state.kept.get("inherits")
+    inherited = state.stored_options.get("inherits")
     places = list(inherited) if isinstance(inherited, list) else [str(runtime.cwd)]
     if orders.cwd is not None:
         cwd = str(resolve_directory(Path(places[-1]) / read_path(orders.cwd, "cwd")))
@@ -121,14 +121,18 @@ def read_worker_options(orders: SpawnArguments, tools: Sequence[object], dialect
 
 def find_worker_report(state: SessionState) -> WorkerReport | None:
     """Return the final reply of a finished worker; None if no call waits for it, or it has not finished."""
-    parent, call, turn = state.kept.get("parent"), state.kept.get("call"), state.turn
+    parent, call, turn = state.stored_options.get("parent"), state.stored_options.get("call"), state.turn
     if not isinstance(parent, str) or not isinstance(call, list) or turn is None or turn.is_open:
         return None
     last = turn.steps[-1]
     if is_session_start_step(last):
         return None
     failed = last.kind == "interrupted" or bool(last.data.get("error")) or last.data.get("interrupted") is True
-    text = turn.recorded(last).text or str(last.data.get("error") or "") or (INTERRUPTED_RESULT if failed else "")
+    text = (
+        turn.build_recorded_step(last).text
+        or str(last.data.get("error") or "")
+        or (INTERRUPTED_RESULT if failed else "")
+    )
     return WorkerReport(parent, CallKey(str(call[0]), int(call[1])), text, failed)
 
 

@@ -18,25 +18,25 @@ if TYPE_CHECKING:
     Decide = Callable[[SessionState], NewStep | "RecordedBefore" | None]
 
 MAX_APPEND_ATTEMPTS = 100
-"""How often an append is tried again after another writer was faster; each time one of them has succeeded."""
+"""Each attempt fails only if another writer has appended, so a session never stops growing meanwhile."""
 
 
 class RecordedBefore(NamedTuple):
-    """The step that already holds what a caller records once more."""
+    """The step that already holds what the caller records again."""
 
     step: Step
 
 
 class AppendableThread(Protocol):
-    """A session's steps, as far as appending needs them. Methods block."""
+    """Protocol: a session to append to. Methods do blocking I/O."""
 
     label: str
 
     def read(self) -> SessionState:
-        """Return the session's state now."""
+        """Return the current state of the session."""
 
     def append(self, step: NewStep, state: SessionState) -> Step:
-        """Append a step after the newest one of a state.
+        """Append a step after the newest step of a state.
 
         Raises:
             ConflictError: Another writer has appended since.
@@ -44,7 +44,14 @@ class AppendableThread(Protocol):
 
 
 def append(thread: AppendableThread, decide: Decide) -> Operation[Step | RecordedBefore | None]:
-    """Append the step that `decide` makes of the session's state; decide again if another writer was faster."""
+    """Append the step that `decide` returns for the session's state.
+
+    If another writer appends first, `decide` is called again with the new state. A `RecordedBefore` or None of `decide`
+    is returned as it is.
+
+    Raises:
+        ConflictError: Other writers were faster `MAX_APPEND_ATTEMPTS` times in a row.
+    """
     for _ in range(MAX_APPEND_ATTEMPTS):
         state, decided = yield from blocking(_decide, thread, decide)
         if decided is None or isinstance(decided, RecordedBefore):
@@ -57,7 +64,7 @@ def append(thread: AppendableThread, decide: Decide) -> Operation[Step | Recorde
 
 
 def build_contention_error(label: str) -> ConflictError:
-    """Return the error for a session in which other writers were faster each time."""
+    """Return the error for an append that lost against other writers every time."""
     return ConflictError(
         f"could not append to session {label!r}: {MAX_APPEND_ATTEMPTS} conflicting writes in a row",
         hint="fewer programs at once, or a fork for each",
@@ -65,7 +72,10 @@ def build_contention_error(label: str) -> ConflictError:
 
 
 def ensure_not_archived(state: SessionState) -> None:
-    """Raise a TurnError if the session is archived: it opens no turn, but an open one may be finished."""
+    """Raise a TurnError if the session is archived.
+
+    For callers that open a turn; an open turn of an archived session may be finished.
+    """
     if state.record is not None and state.record.status == "archived":
         undo = f"nexus session unarchive {quote(state.record.label)}"
         raise TurnError(

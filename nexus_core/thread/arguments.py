@@ -1,4 +1,4 @@
-"""What callers hand over, checked before anything is done with it."""
+"""Validation of the arguments that callers pass."""
 
 from __future__ import annotations
 
@@ -11,70 +11,70 @@ from nexus_core.ledger.json_text import normalize_label
 from nexus_core.text.safety import repair_surrogates
 
 
-def read_text(given: object, name: str, hint: str | None = None) -> str:
-    """A text as it comes back from a ledger, with halves of characters joined.
+def read_text(value: object, name: str, hint: str | None = None) -> str:
+    """Return a text as a ledger would return it, with surrogate pairs joined.
 
     Raises:
-        UsageError: It is something else.
+        UsageError: The value is not a text.
     """
-    if not isinstance(given, str):
-        raise UsageError(f"{name} must be text, not {describe_json_value(given)}", hint=hint)
-    return given if given.isascii() else repair_surrogates(given)
+    if not isinstance(value, str):
+        raise UsageError(f"{name} must be text, not {describe_json_value(value)}", hint=hint)
+    return value if value.isascii() else repair_surrogates(value)
 
 
-def read_texts(given: object, name: str, hint: str | None = None) -> tuple[str, ...]:
-    """A list of texts, whatever it is kept in; the words of a set in the order of the alphabet.
+def read_texts(value: object, name: str, hint: str | None = None) -> tuple[str, ...]:
+    """Return the texts of any iterable, those of a set sorted.
 
     Args:
-        given: The list.
-        name: What it is called.
-        hint: What to say to somebody who gave one text in place of a list.
+        value: The iterable.
+        name: The argument's name, for errors.
+        hint: The hint of the error for one text in place of a list; None for a default.
 
     Raises:
-        UsageError: It is something else.
+        UsageError: The value is not a list, or an element is not a text.
     """
-    hint = (hint or f"{name}=[{given!a}]") if isinstance(given, str) else None
-    texts = [read_text(each, f"each of {name}") for each in read_list(given, name, hint)]
-    return tuple(sorted(texts) if isinstance(given, set | frozenset) else texts)
+    hint = (hint or f"{name}=[{value!a}]") if isinstance(value, str) else None
+    texts = [read_text(each, f"each of {name}") for each in read_list(value, name, hint)]
+    return tuple(sorted(texts) if isinstance(value, set | frozenset) else texts)
 
 
-def read_list(given: object, name: str, hint: str | None = None) -> tuple[object, ...]:
-    """What a list holds.
+def read_list(value: object, name: str, hint: str | None = None) -> tuple[object, ...]:
+    """Return the elements of an iterable.
 
     Raises:
-        UsageError: It is something else, such as one word in place of a list.
+        UsageError: The value is not a list; a single text is not one.
     """
-    if isinstance(given, str | bytes | bytearray | Mapping) or not isinstance(given, Iterable):
-        raise UsageError(f"{name} must be a list, not {describe_json_value(given)}", hint=hint or f"{name}=[…]")
-    return tuple(given)
+    if isinstance(value, str | bytes | bytearray | Mapping) or not isinstance(value, Iterable):
+        raise UsageError(f"{name} must be a list, not {describe_json_value(value)}", hint=hint or f"{name}=[…]")
+    return tuple(value)
 
 
-def read_flag(given: object, name: str) -> bool:
-    """True or False.
+def read_flag(value: object, name: str) -> bool:
+    """Return a flag.
 
     Raises:
-        UsageError: It is something else.
+        UsageError: The value is not a bool.
     """
-    if not isinstance(given, bool):
-        raise UsageError(f"{name} must be True or False, not {describe_json_value(given)}")
-    return given
+    if not isinstance(value, bool):
+        raise UsageError(f"{name} must be True or False, not {describe_json_value(value)}")
+    return value
 
 
-def read_label(given: object) -> str:
-    """The name of a session as it is kept.
+def read_label(value: object) -> str:
+    """Return a session name in its stored form.
 
     Raises:
-        UsageError: It is no text, empty or too long.
+        UsageError: The name is not a text, is empty or is too long.
     """
-    return normalize_label(read_text(given, "the name of a session", hint="give it a label such as 'release-notes'"))
+    return normalize_label(read_text(value, "the name of a session", hint="give it a label such as 'release-notes'"))
 
 
-def read_path(given: object, name: str) -> str | os.PathLike[str]:
-    """A path.
+def read_path(value: object, name: str) -> str | os.PathLike[str]:
+    """Return a path.
 
     Raises:
-        UsageError: It is something else.
+        UsageError: The value is not a path.
     """
-    if not isinstance(given, str | os.PathLike):
-        raise UsageError(f"{name} must be a path, not {describe_json_value(given)}")
-    return given
+    if not isinstance(value, str | os.PathLike):
+        raise UsageError(f"{name} must be a path, not {describe_json_value(value)}")
+    return value

@@ -1,4 +1,4 @@
-"""The newest steps of a session's thread, read when they are needed and kept as long as they are used."""
+"""Cache of the newest steps of a session's thread, read on demand and dropped when unused."""
 
 from __future__ import annotations
 
@@ -15,148 +15,158 @@ if TYPE_CHECKING:
 
     from nexus_core.types.ledger import Ledger, Step
 
-STEPS_PER_READ = 32
-"""So many steps are read at first; twice as many each time that is not enough."""
+STEPS_OF_FIRST_READ = 32
+"""Steps of the first read; doubled each time that they are not enough."""
 MAX_CACHED_RANGES = 32
-"""So many pieces of the thread that lie farther back are remembered, and so many single steps."""
+"""Ranges farther back in the thread that are cached, and as many single steps."""
 STEPS_BETWEEN_TRIMS = 128
-"""After so many new steps, those that were not asked for meanwhile are dropped: often enough to keep memory flat,
-seldom enough that a call pays nothing for it. The ledger still has them."""
+"""New steps after which unused ones are dropped: often enough to keep memory flat, seldom enough not to slow down a
+call. The ledger still has them."""
 MAX_SIZERS = 4
-"""A session that changes its model may change its counter; few know more than two."""
+"""A session that changes its model may change its token counter; few use more than two."""
 
 
 class ThreadCache:
-    """What is known of a thread, from some step up to the newest that was seen.
+    """The newest steps of a session's thread, without gaps.
 
-    Holds what the last calls have asked for, however long the thread grows. Safe for several threads: what it returns
-    is a copy, and steps never change.
+    Holds what the last calls have asked for, however long the thread grows. Thread-safe. Callers must not change the
+    lists that its methods return.
+
+    Args:
+        ledger: The ledger with the steps.
     """
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._steps: list[Step] = []
         self._positions: dict[str, int] = {}
-        self._spans: dict[tuple[str, str], list[Step]] = {}
-        self._single: dict[str, Step] = {}
+        self._ranges: dict[tuple[str, str], list[Step]] = {}
+        self._single_steps: dict[str, Step] = {}
         self._unchecked: list[Step] = []
         self._changed: dict[str, None] = {}
         self._sizers: dict[str, TokenSizer] = {}
-        self._used: int | None = None  # the lowest position asked for since the last trim
+        self._lowest_used: int | None = None  # the lowest position asked for since the last trim
         self._since_trim = 0
         self._lock = Lock()
 
     def add(self, step: Step) -> None:
-        """Remember a step that was just appended; it has the content that was recorded."""
+        """Add a step that was just appended, so that it need not be read or checked."""
         with self._lock:
             if self._steps and step.parent == self._steps[-1].id:
-                self._keep([step], is_own=True)
+                self._extend([step], is_recorded_here=True)
 
-    def sizer(self, shared: TokenSizer) -> TokenSizer:
-        """Return scales with the same counter that remember the steps of this thread, as long as it does.
+    def get_sizer(self, shared: TokenSizer) -> TokenSizer:
+        """Return a sizer with the same counter that caches this thread's steps.
 
         Args:
-            shared: Those of all sessions with that counter.
+            shared: The sizer of all sessions with that counter.
         """
-        known = self._sizers.get(shared.name)
-        if known is None or known.counter is not shared.counter:
+        sizer = self._sizers.get(shared.name)
+        if sizer is None or sizer.counter is not shared.counter:
             if len(self._sizers) >= MAX_SIZERS:
                 self._sizers.clear()
-            self._sizers[shared.name] = known = TokenSizer(shared.counter)
-        return known
+            self._sizers[shared.name] = sizer = TokenSizer(shared.counter)
+        return sizer
 
-    def step(self, name: str) -> Step:
-        """The step of that id, known or not."""
-        with self._lock:
-            if name in self._positions:
-                return self._at(name)
-            if name not in self._single:
-                step = self._ledger.step(name)
-                if step is None:
-                    hint = "`nexus ledger verify` says what is missing"
-                    raise LedgerError(f"there is no step {name}", where=self._ledger.url, hint=hint)
-                self._single = dict([(name, step), *self._single.items()][:MAX_CACHED_RANGES])
-                self._unchecked.append(step)
-            return self._single[name]
-
-    def turn(self, tip: str) -> list[Step]:
-        """The steps of the turn that a step is of, up to that step."""
-        with self._lock:
-            self._follow(tip)
-            turn = self._at(tip).turn
-        return self.since(turn, tip)
-
-    def since(self, first: str, tip: str) -> list[Step]:
-        """The steps from one to another, both included.
+    def get_step(self, step_id: str) -> Step:
+        """Return the step with an id, from the ledger if it is not cached.
 
         Raises:
-            LedgerError: The first is not among those before the other.
+            LedgerError: The ledger has no such step.
         """
         with self._lock:
-            self._follow(tip)
+            if step_id in self._positions:
+                return self._get_known(step_id)
+            if step_id not in self._single_steps:
+                step = self._ledger.step(step_id)
+                if step is None:
+                    hint = "`nexus ledger verify` says what is missing"
+                    raise LedgerError(f"there is no step {step_id}", where=self._ledger.url, hint=hint)
+                self._single_steps = dict([(step_id, step), *self._single_steps.items()][:MAX_CACHED_RANGES])
+                self._unchecked.append(step)
+            return self._single_steps[step_id]
+
+    def read_turn(self, tip: str) -> list[Step]:
+        """Return the steps of a step's turn, up to that step."""
+        with self._lock:
+            self._read_up_to(tip)
+            turn = self._get_known(tip).turn
+        return self.read_since(turn, tip)
+
+    def read_since(self, first: str, tip: str) -> list[Step]:
+        """Return the steps from `first` to `tip`, both included.
+
+        Raises:
+            LedgerError: `first` is not an ancestor of `tip`.
+        """
+        with self._lock:
+            self._read_up_to(tip)
             if first not in self._positions:
                 earlier = self._ledger.step(first)
                 if earlier is not None:
-                    self._reach(earlier.position)
+                    self._read_back_to(earlier.position)
             if first not in self._positions or self._positions[first] > self._positions[tip]:
                 raise LedgerError(
                     f"step {first} is not among those before {tip}",
                     where=self._ledger.url,
                     hint="`nexus ledger verify` says what is wrong",
                 )
-            return self._between(self._positions[first], tip)
+            return self._slice(self._positions[first], tip)
 
-    def span(self, first: str, last: str) -> list[Step]:
-        """The steps from one to another, both included, wherever they are; what lies behind them is not read."""
+    def read_range(self, first: str, last: str) -> list[Step]:
+        """Return the steps from `first` to `last`, both included.
+
+        The steps after them are not read.
+        """
         with self._lock:
             if first in self._positions and last in self._positions:
-                return self._between(self._positions[first], last)
-            if (first, last) not in self._spans:
-                self._spans = {(first, last): self._ledger.thread(last, first=first), **self._spans}
-                self._spans = dict(list(self._spans.items())[:MAX_CACHED_RANGES])
-                self._unchecked += self._spans[first, last]
-            return self._spans[first, last]
+                return self._slice(self._positions[first], last)
+            if (first, last) not in self._ranges:
+                self._ranges = {(first, last): self._ledger.thread(last, first=first), **self._ranges}
+                self._ranges = dict(list(self._ranges.items())[:MAX_CACHED_RANGES])
+                self._unchecked += self._ranges[first, last]
+            return self._ranges[first, last]
 
-    def newest(self, tip: str, is_enough: Callable[[Sequence[Step]], bool]) -> list[Step]:
-        """The newest steps up to one, at least as many as are enough, or all there are."""
+    def read_newest(self, tip: str, is_enough: Callable[[Sequence[Step]], bool]) -> list[Step]:
+        """Return the newest steps up to `tip`, until `is_enough` or all are read."""
         with self._lock:
-            self._follow(tip)
-            count = STEPS_PER_READ
+            self._read_up_to(tip)
+            count = STEPS_OF_FIRST_READ
             while True:
                 first = max(0, self._positions[tip] - count + 1)
-                self._reach(first)
-                found = self._between(first, tip)
-                if first == 0 or is_enough(found):
-                    return found
+                self._read_back_to(first)
+                steps = self._slice(first, tip)
+                if first == 0 or is_enough(steps):
+                    return steps
                 count *= 2
 
-    def changed(self) -> tuple[str, ...]:
-        """Of the steps that were read, those whose content is not what was recorded; each is looked at once."""
+    def list_changed_steps(self) -> tuple[str, ...]:
+        """Return the ids of steps read so far whose content was changed."""
         with self._lock:
-            self._check()
+            self._check_new_steps()
             return tuple(self._changed)
 
-    def _check(self) -> None:
+    def _check_new_steps(self) -> None:
         new, self._unchecked = self._unchecked, []
         self._changed |= {step.id: None for step in new if isinstance(step, StoredStep) and not step.is_as_recorded}
 
-    def _follow(self, tip: str) -> None:
-        """Read on until a step is known."""
+    def _read_up_to(self, tip: str) -> None:
+        """Read forward until a step is cached."""
         if tip in self._positions:
             return
         newer: list[Step] = []
         if self._steps:
-            with suppress(LedgerError):  # it is farther back than all that is known, or of another branch
+            with suppress(LedgerError):  # the tip is before all cached steps, or on another branch
                 newer = self._ledger.thread(tip, first=self._steps[-1].id)
         if newer and newer[0].id == self._steps[-1].id:
-            self._keep(newer[1:])
+            self._extend(newer[1:])
             return
         self._steps.clear()
         self._positions.clear()
-        self._keep(self._ledger.thread(tip, limit=STEPS_PER_READ))
+        self._extend(self._ledger.thread(tip, limit=STEPS_OF_FIRST_READ))
 
-    def _reach(self, position: int) -> None:
-        """Read back until a position is known."""
+    def _read_back_to(self, position: int) -> None:
+        """Read backward until a position is cached."""
         first = self._steps[0]
         if first.position > position and first.parent is not None:
             earlier = self._ledger.thread(first.parent, limit=first.position - position)
@@ -164,32 +174,35 @@ class ThreadCache:
             self._positions.update((step.id, step.position) for step in earlier)
             self._unchecked += earlier
 
-    def _keep(self, steps: Sequence[Step], *, is_own: bool = False) -> None:
+    def _extend(self, steps: Sequence[Step], *, is_recorded_here: bool = False) -> None:
         self._since_trim += len(steps)
         if self._since_trim >= STEPS_BETWEEN_TRIMS:
             self._trim()
         self._steps += steps
-        if not is_own:
+        if not is_recorded_here:
             self._unchecked += steps
         self._positions.update((step.id, step.position) for step in steps)
 
     def _trim(self) -> None:
-        """Drop the steps before all that were asked for since the last time; the newest stays."""
-        self._check()
+        """Drop the steps before all that were used since the last trim.
+
+        The newest step stays.
+        """
+        self._check_new_steps()
         if self._steps:
             newest = self._steps[-1].position
-            count = (newest if self._used is None else min(self._used, newest)) - self._steps[0].position
+            count = (newest if self._lowest_used is None else min(self._lowest_used, newest)) - self._steps[0].position
             for step in self._steps[:count]:
                 del self._positions[step.id]
             del self._steps[:count]
-        self._used, self._since_trim = None, 0
+        self._lowest_used, self._since_trim = None, 0
         for sizer in self._sizers.values():
-            sizer.forget_all_but(self._positions)
+            sizer.retain(self._positions)
 
-    def _at(self, name: str) -> Step:
-        return self._steps[self._positions[name] - self._steps[0].position]
+    def _get_known(self, step_id: str) -> Step:
+        return self._steps[self._positions[step_id] - self._steps[0].position]
 
-    def _between(self, first: int, tip: str) -> list[Step]:
+    def _slice(self, first: int, tip: str) -> list[Step]:
         start = self._steps[0].position
-        self._used = first if self._used is None else min(self._used, first)
+        self._lowest_used = first if self._lowest_used is None else min(self._lowest_used, first)
         return self._steps[first - start : self._positions[tip] - start + 1]

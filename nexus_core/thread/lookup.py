@@ -1,4 +1,4 @@
-"""Going back through a thread: a few steps at a time, however long it is."""
+"""Steps of a ledger by id or part of an id, and walks back through a thread."""
 
 from __future__ import annotations
 
@@ -18,90 +18,61 @@ if TYPE_CHECKING:
     from nexus_core.types.ledger import Ledger, SessionRecord
 
 STEPS_PER_READ = 500
-"""So many steps are read in one go."""
-_FEW = 50
-"""Steps that are read in one go where a few will do."""
-
-
-def walk_back(ledger: Ledger, tip: str | None, *, at_once: int = STEPS_PER_READ) -> Iterator[Step]:
-    """The steps of a thread, newest first; no more are read than are asked for, but for some."""
-    name = tip
-    while name is not None:
-        steps = ledger.thread(name, limit=at_once)
-        yield from reversed(steps)
-        name = steps[0].parent
-
-
-def find_reverted(ledger: Ledger, revert: Step) -> list[Step]:
-    """Return the steps that an import took back by a step, newest first."""
-    found: list[Step] = []
-    left = int(str(revert.data["popped"]))
-    for step in skip_reverted(walk_back(ledger, revert.parent, at_once=_FEW)):
-        if left <= 0:
-            break
-        if step.messages:
-            found.append(step)
-            left -= len(step.messages)
-    return found
-
-
-def is_in_thread(ledger: Ledger, step: Step, tip: Step) -> bool:
-    """Whether a step is one of a thread, told from where its branches begin."""
-    end: Step | None = tip
-    while end is not None and end.branch != step.branch:
-        first = ledger.step(end.branch)
-        end = None if first is None or first.parent is None else ledger.step(first.parent)
-    return end is not None and step.position <= end.position
-
-
+"""Steps per query, so that a long thread is not held in memory at once."""
+_SMALL_BATCH = 50
+"""Steps per query where a walk usually ends after a few."""
 MIN_ID_CHARACTERS = 4
-"""Fewer characters name nothing; too many steps would have them."""
+"""A shorter part would match too many steps."""
 ID_CHARACTERS = 26
-"""Characters of a whole name."""
+"""Characters of a whole id."""
 MAX_LISTED_STEPS = 8
-"""So many steps are listed of those that could be meant."""
-_SIGNS = frozenset("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
-
-
-def read_step_id(given: object, name: str = "a step") -> str:
-    """The name of a step, which may be given itself.
-
-    Raises:
-        UsageError: It is neither.
-    """
-    return read_text(
-        given.id if isinstance(given, RecordedStep | Step) else given, name, hint="give a step, or its id: step.id"
-    )
+"""Candidates that the error for an ambiguous part lists."""
+_ID_ALPHABET = frozenset("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
 
 
 def find_step(ledger: Ledger, name: object, tip: Step | None = None) -> Step | None:
-    """The step that is meant: the one of that name, or the only one whose name begins or ends so; None for none.
+    """Return the step with an id or a unique part of one; None if there is none.
 
     Args:
-        ledger: Where it is.
-        name: Its name, or at least four characters of its beginning or end.
-        tip: The newest step of the thread that it must be of; None for any in the ledger, all of which are looked at
-            where the name is not a whole one.
+        ledger: The ledger to search.
+        name: A step, its id, or at least four characters of the start or the end of its id.
+        tip: The newest step of the thread to search; None for the whole ledger, which is scanned for a part of an id.
 
     Raises:
-        UsageError: It is no text, or several steps could be meant; it lists them.
+        UsageError: The id is not a text, or several steps match; the error lists them.
     """
-    given = read_step_id(name)
-    step = ledger.step(given)
+    wanted = read_step_id(name)
+    step = ledger.step(wanted)
     if step is not None:
         return step if tip is None or is_in_thread(ledger, step, tip) else None
-    found = find_steps_by_part(ledger, given, tip)
-    if len(found) > 1:
-        listed = ", ".join(each.id for each in found[:MAX_LISTED_STEPS]) + (
-            ", …" if len(found) > MAX_LISTED_STEPS else ""
+    candidates = find_steps_by_part(ledger, wanted, tip)
+    if len(candidates) > 1:
+        listed = ", ".join(each.id for each in candidates[:MAX_LISTED_STEPS]) + (
+            ", …" if len(candidates) > MAX_LISTED_STEPS else ""
         )
-        raise UsageError(f"{len(found):,} steps could be meant by {given!r}: {listed}", hint="give more of the name")
-    return found[0] if found else None
+        raise UsageError(
+            f"{len(candidates):,} steps could be meant by {wanted!r}: {listed}", hint="give more of the name"
+        )
+    return candidates[0] if candidates else None
+
+
+def read_step_id(value: object, name: str = "a step") -> str:
+    """Return the id of a step that is passed itself or by its id.
+
+    Raises:
+        UsageError: The value is neither.
+    """
+    return read_text(
+        value.id if isinstance(value, RecordedStep | Step) else value, name, hint="give a step, or its id: step.id"
+    )
 
 
 def find_steps_by_part(ledger: Ledger, part: str, tip: Step | None) -> list[Step]:
-    """The steps whose name begins or ends so; none where it can be no part of a name."""
-    if not MIN_ID_CHARACTERS <= len(part) < ID_CHARACTERS or not _SIGNS.issuperset(part):
+    """Return the steps whose id starts or ends with a part, sorted by id.
+
+    None for a text that cannot be part of an id.
+    """
+    if not MIN_ID_CHARACTERS <= len(part) < ID_CHARACTERS or not _ID_ALPHABET.issuperset(part):
         return []
     steps: Iterable[Step] = ledger.steps() if tip is None else walk_back(ledger, tip.id)
     return sorted(
@@ -109,8 +80,23 @@ def find_steps_by_part(ledger: Ledger, part: str, tip: Step | None) -> list[Step
     )
 
 
+def is_in_thread(ledger: Ledger, step: Step, tip: Step) -> bool:
+    """True if a step belongs to the thread that ends in `tip`.
+
+    Reads one or two steps for each branch in between.
+    """
+    end: Step | None = tip
+    while end is not None and end.branch != step.branch:
+        first = ledger.step(end.branch)
+        end = None if first is None or first.parent is None else ledger.step(first.parent)
+    return end is not None and step.position <= end.position
+
+
 def find_turn_steps(ledger: Ledger, first: Step) -> list[Step]:
-    """The steps of the turn that begins with one, oldest first; the first alone where no session leads there."""
+    """Return the steps of the turn that `first` opens, oldest first.
+
+    Only `first` if no session's thread contains it.
+    """
     for record in ledger.sessions(status=None):
         tip = None if record.tip is None else ledger.step(record.tip)
         if tip is not None and is_in_thread(ledger, first, tip):
@@ -120,16 +106,16 @@ def find_turn_steps(ledger: Ledger, first: Step) -> list[Step]:
 
 
 def find_turn_end(ledger: Ledger, record: SessionRecord, at: str) -> Step:
-    """The step with which a closed turn of a session ended.
+    """Return the last step of a closed turn of a session.
 
     Args:
-        ledger: Where the session is.
+        ledger: The ledger of the session.
         record: The session.
-        at: The turn, or the step that ended it, by its name or a part of that.
+        at: The turn or its last step: an id, or a part of one.
 
     Raises:
-        UsageError: There is no such step in the session's thread.
-        TurnError: The turn is still open, or the step stands inside a turn.
+        UsageError: The session's thread has no such step.
+        TurnError: The turn is still open, or the step is neither its first nor its last.
     """
     tip = None if record.tip is None else ledger.step(record.tip)
     step = None if tip is None else find_step(ledger, at, tip)
@@ -149,3 +135,25 @@ def find_turn_end(ledger: Ledger, record: SessionRecord, at: str) -> Step:
             f"step {step.id} stands inside a turn", hint=f"its turn is {step.turn}, which ended with {end.id}"
         )
     return end
+
+
+def find_reverted(ledger: Ledger, revert: Step) -> list[Step]:
+    """Return the steps that a `revert` step of an import undoes, newest first."""
+    reverted: list[Step] = []
+    remaining = int(str(revert.data["popped"]))
+    for step in skip_reverted(walk_back(ledger, revert.parent, batch_size=_SMALL_BATCH)):
+        if remaining <= 0:
+            break
+        if step.messages:
+            reverted.append(step)
+            remaining -= len(step.messages)
+    return reverted
+
+
+def walk_back(ledger: Ledger, tip: str | None, *, batch_size: int = STEPS_PER_READ) -> Iterator[Step]:
+    """Yield the steps of a thread, newest first, reading `batch_size` at a time."""
+    current = tip
+    while current is not None:
+        steps = ledger.thread(current, limit=batch_size)
+        yield from reversed(steps)
+        current = steps[0].parent

@@ -1,4 +1,8 @@
-"""Long results of tools: kept whole, sent as head and tail, cut once and for all."""
+"""Token and byte sizes of messages, and truncation of long tool results.
+
+A long tool result is stored whole and sent as head and tail. The cut is stored with its step, so that every later call
+sends the same bytes.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +27,145 @@ if TYPE_CHECKING:
     from nexus_core.types.prompt import Placement
 
 PLACEHOLDER_STEP_ID = "0" * 26
-"""As long as a step's name, which nobody knows before it is recorded."""
+"""As long as a step id, which does not exist before the step is recorded."""
+
+
+class MessageSizer(Protocol):
+    """Protocol: token and byte sizes of messages."""
+
+    @property
+    def name(self) -> str:
+        """The name of the token counter."""
+
+    @property
+    def items_by_step(self) -> Mapping[str, tuple[HistoryItem, ...]]:
+        """Cached messages as they are sent, by step id."""
+
+    def cache_items(self, step: str, items: tuple[HistoryItem, ...]) -> None:
+        """Cache the messages of a step."""
+
+    def count_tokens(self, message: Message) -> int:
+        """Return the tokens of a message."""
+
+    def count_step_tokens(self, step: Step) -> list[int]:
+        """Return the tokens of each message of a step, as it is sent."""
+
+    def count_bytes(self, message: Message) -> int:
+        """Return the bytes of a message in a request body, at most."""
+
+
+class NullSizer:
+    """Sizer for callers that only read: counts nothing and needs no counter."""
+
+    name = ""
+    items_by_step: Mapping[str, tuple[HistoryItem, ...]] = MappingProxyType({})
+
+    def cache_items(self, step: str, items: tuple[HistoryItem, ...]) -> None:
+        """Do nothing."""
+
+    def count_tokens(self, message: Message) -> int:  # noqa: ARG002 - part of the protocol
+        """Return zero."""
+        return 0
+
+    def count_step_tokens(self, step: Step) -> list[int]:
+        """Return zero for each message."""
+        return [0] * len(step.messages)
+
+    def count_bytes(self, message: Message) -> int:  # noqa: ARG002 - part of the protocol
+        """Return zero."""
+        return 0
+
+
+class TokenSizer:
+    """Sizes by one token counter.
+
+    Steps that another counter counted are counted again, once.
+
+    Caches the steps of one thread; its `ThreadCache` drops them here too (`retain`).
+
+    Args:
+        counter: The token counter.
+
+    Attributes:
+        items_by_step: Messages as they are sent, by step id.
+        groups: Message groups of the last calls, for `fit_items`.
+        placements: Placements of messages, by step, index in the step and index in the call.
+    """
+
+    def __init__(self, counter: CachingCounter) -> None:
+        self.counter = counter
+        self.items_by_step: dict[str, tuple[HistoryItem, ...]] = {}
+        self.groups: dict[object, GroupedItems] = {}
+        self.placements: dict[tuple[str, int, int], Placement] = {}
+        self._step_tokens: dict[str, list[int]] = {}
+        self._masked_items: dict[tuple[str, int], HistoryItem] = {}
+
+    @property
+    def name(self) -> str:
+        """The name of the token counter."""
+        return self.counter.name
+
+    def retain(self, steps: Collection[str]) -> None:
+        """Drop the cached sizes of all steps but `steps`; thread-safe."""
+        keyed: tuple[dict[Any, Any], ...] = (self.items_by_step, self._step_tokens, self.placements, self._masked_items)
+        for cached in keyed:
+            for key in list(cached):
+                if (key if isinstance(key, str) else key[0]) not in steps:
+                    cached.pop(key, None)
+
+    def count_tokens(self, message: Message) -> int:
+        """Return the tokens of a message."""
+        return self.counter.count_messages([message])
+
+    def count_bytes(self, message: Message) -> int:
+        """Return the bytes of a message in a request body, at most."""
+        return count_message_bytes(message)
+
+    def replace_media(self, item: HistoryItem) -> HistoryItem:
+        """Return a message with placeholders for images and documents.
+
+        The same message if it has none.
+        """
+        key = item.step, item.place
+        cached = self._masked_items.get(key)
+        if cached is None:
+            self._masked_items[key] = cached = replace_item_media(item, self.count_tokens)
+        if cached.masked_media <= item.masked_media:
+            return item
+        # Not every reader of a step knows the raw input, so it is not taken from the cache.
+        return cached._replace(original=replace_original_media(item))
+
+    def cache_items(self, step: str, items: tuple[HistoryItem, ...]) -> None:
+        """Cache the messages of a step."""
+        self.items_by_step[step] = items
+
+    def count_step_tokens(self, step: Step) -> list[int]:
+        """Return the tokens of each message of a step, as it is sent."""
+        # The tokens of an input are those of its rendered form, which another step holds.
+        if step.counter == self.counter.name and step.kind != "input" and "clamp" not in step.data:
+            sizes = step.data.get("sizes")
+            if isinstance(sizes, list | tuple) and len(sizes) == len(step.messages):
+                return [int(size) for size in sizes]
+            if len(step.messages) == 1:
+                return [step.tokens]
+        cached = self._step_tokens.get(step.id)
+        if cached is None:
+            self._step_tokens[step.id] = cached = [self.count_tokens(message) for message in get_sent_messages(step)]
+        return cached
+
+
+# ---- long tool results ----------------------------------------------------------------------------------------------
 
 
 class TextClamp(NamedTuple):
-    """Where a text is cut.
+    """The cut in one text of a tool result.
 
     Attributes:
-        message: The message, by its place in the step.
-        part: The result, by its place in the message.
-        text: The text, by its place in the result.
-        head: How many characters stay of the beginning.
-        tail: How many stay of the end.
+        message: Index of the message in its step.
+        part: Index of the tool result in the message.
+        text: Index of the text in the tool result.
+        head: Characters kept of the beginning.
+        tail: Characters kept of the end.
     """
 
     message: int
@@ -45,18 +176,36 @@ class TextClamp(NamedTuple):
 
 
 def find_clamps(messages: Sequence[Message], limit: int, count: Callable[[str], int]) -> list[TextClamp]:
-    """Where the results in messages must be cut so that the texts of none take more than a limit."""
+    """Return the cuts that limit the texts of each tool result to `limit` tokens."""
     return [
-        TextClamp(at, place, *cut)
-        for at, message in enumerate(messages)
-        for place, part in enumerate(message.parts)
+        TextClamp(message_index, part_index, *cut)
+        for message_index, message in enumerate(messages)
+        for part_index, part in enumerate(message.parts)
         if isinstance(part, ToolResult)
-        for cut in _cuts(part, limit, count)
+        for cut in _find_cuts(part, limit, count)
     ]
 
 
+def _find_cuts(result: ToolResult, limit: int, count: Callable[[str], int]) -> Iterator[tuple[int, int, int]]:
+    """Yield index, head and tail of the texts to cut.
+
+    Short texts stay whole and leave the rest of their share to longer ones.
+    """
+    texts = {index: part.text for index, part in enumerate(result.parts) if isinstance(part, Text)}
+    sizes = {index: count(text) for index, text in texts.items()}
+    shortest_first = sorted(sizes, key=lambda index: (sizes[index], index))
+    for number, index in enumerate(shortest_first):
+        share = limit // (len(shortest_first) - number)
+        cut = split_head_and_tail(
+            texts[index], share, count, lambda omitted: _build_omission_line(omitted, PLACEHOLDER_STEP_ID)
+        )
+        if cut is not None:
+            yield index, *cut
+        limit -= min(sizes[index], share)
+
+
 def get_sent_messages(step: Step) -> tuple[Message, ...]:
-    """The messages of a step as they are sent."""
+    """Return the messages of a step as they are sent, with long tool results cut."""
     clamps = step.data.get("clamp")
     if not isinstance(clamps, list | tuple):
         return step.messages
@@ -64,158 +213,36 @@ def get_sent_messages(step: Step) -> tuple[Message, ...]:
 
 
 def apply_clamps(messages: Sequence[Message], clamps: Iterable[TextClamp], step: str) -> tuple[Message, ...]:
-    """The messages with long texts as head and tail, and a line between them that says where all of it is."""
+    """Return the messages with long texts cut to head and tail.
+
+    A line between them names the step with the whole text.
+    """
     by_result: dict[tuple[int, int], list[TextClamp]] = defaultdict(list)
     for clamp in clamps:
         by_result[clamp.message, clamp.part].append(clamp)
     clamped = list(messages)
-    for (at, place), found in by_result.items():
-        parts = list(clamped[at].parts)
-        result = parts[place]
+    for (message_index, part_index), found in by_result.items():
+        parts = list(clamped[message_index].parts)
+        result = parts[part_index]
         if isinstance(result, ToolResult):
-            parts[place] = _clamped(result, found, step)
-        clamped[at] = replace(clamped[at], parts=tuple(parts))
+            parts[part_index] = _clamp_result(result, found, step)
+        clamped[message_index] = replace(clamped[message_index], parts=tuple(parts))
     return tuple(clamped)
 
 
-def _cuts(result: ToolResult, limit: int, count: Callable[[str], int]) -> Iterator[tuple[int, int, int]]:
-    """The texts that must be cut, the longest; short ones among them stay as they are."""
-    texts = {place: part.text for place, part in enumerate(result.parts) if isinstance(part, Text)}
-    sizes = {place: count(text) for place, text in texts.items()}
-    shortest_first = sorted(sizes, key=lambda place: (sizes[place], place))
-    for number, place in enumerate(shortest_first):
-        share = limit // (len(shortest_first) - number)
-        cut = split_head_and_tail(texts[place], share, count, lambda left_out: _line(left_out, PLACEHOLDER_STEP_ID))
-        if cut is not None:
-            yield place, *cut
-        limit -= min(sizes[place], share)
-
-
-def _clamped(result: ToolResult, clamps: Iterable[TextClamp], step: str) -> ToolResult:
+def _clamp_result(result: ToolResult, clamps: Iterable[TextClamp], step: str) -> ToolResult:
     parts = list(result.parts)
     for clamp in clamps:
         part = parts[clamp.text]
         if isinstance(part, Text):
-            parts[clamp.text] = replace(part, text=_shortened(part.text, clamp.head, clamp.tail, step))
+            parts[clamp.text] = replace(part, text=_clamp_text(part.text, clamp.head, clamp.tail, step))
     return replace(result, parts=tuple(parts))
 
 
-def _shortened(text: str, head: int, tail: int, step: str) -> str:
-    line = _line(len(text) - head - tail, step)
+def _clamp_text(text: str, head: int, tail: int, step: str) -> str:
+    line = _build_omission_line(len(text) - head - tail, step)
     return f"{text[:head]}\n{line}\n{text[len(text) - tail :]}" if head + tail else line
 
 
-def _line(left_out: int, step: str) -> str:
-    return f"[… {left_out:,} characters left out; all of it is in step {step} …]"
-
-
-class MessageSizer(Protocol):
-    """Whoever says what messages take, in the name of a counter."""
-
-    @property
-    def name(self) -> str:
-        """The counter."""
-
-    @property
-    def projected(self) -> Mapping[str, tuple[HistoryItem, ...]]:
-        """What is remembered of steps: their messages, as they are sent."""
-
-    def remember(self, step: str, sent: tuple[HistoryItem, ...]) -> None:
-        """Remember the messages of a step."""
-
-    def count_tokens(self, message: Message) -> int:
-        """What a message takes."""
-
-    def count_step_tokens(self, step: Step) -> list[int]:
-        """What each message of a step takes, as it is sent."""
-
-    def count_bytes(self, message: Message) -> int:
-        """How many bytes a message has in a request."""
-
-
-class NullSizer:
-    """For those who only want to read: nothing is counted, and no counter is needed."""
-
-    name = ""
-    projected: Mapping[str, tuple[HistoryItem, ...]] = MappingProxyType({})
-
-    def remember(self, step: str, sent: tuple[HistoryItem, ...]) -> None:
-        """Nothing is remembered."""
-
-    def count_tokens(self, message: Message) -> int:  # noqa: ARG002 - whatever it is
-        """Nothing."""
-        return 0
-
-    def count_step_tokens(self, step: Step) -> list[int]:
-        """Nothing."""
-        return [0] * len(step.messages)
-
-    def count_bytes(self, message: Message) -> int:  # noqa: ARG002 - as above
-        """Nothing."""
-        return 0
-
-
-class TokenSizer:
-    """Weighs with one counter; what others weighed is weighed again, once.
-
-    Steps are remembered for one thread only: a tail that drops steps has them dropped here too.
-
-    Args:
-        counter: Who counts.
-    """
-
-    def __init__(self, counter: CachingCounter) -> None:
-        self.counter = counter
-        self.projected: dict[str, tuple[HistoryItem, ...]] = {}
-        self.grouped: dict[object, GroupedItems] = {}
-        self.placed: dict[tuple[str, int, int], Placement] = {}
-        self._known: dict[str, list[int]] = {}
-        self._hidden: dict[tuple[str, int], HistoryItem] = {}
-
-    @property
-    def name(self) -> str:
-        """The counter."""
-        return self.counter.name
-
-    def forget_all_but(self, steps: Collection[str]) -> None:
-        """Drop what is remembered of all steps but some; several threads may weigh meanwhile."""
-        keyed: tuple[dict[Any, Any], ...] = (self.projected, self._known, self.placed, self._hidden)
-        for known in keyed:
-            for key in list(known):
-                if (key if isinstance(key, str) else key[0]) not in steps:
-                    known.pop(key, None)
-
-    def count_tokens(self, message: Message) -> int:
-        """What a message takes."""
-        return self.counter.count_messages([message])
-
-    def count_bytes(self, message: Message) -> int:
-        """How many bytes a message has in a request."""
-        return count_message_bytes(message)
-
-    def replace_media(self, sent: HistoryItem) -> HistoryItem:
-        """A message with its pictures and documents in words; the same where it has none."""
-        key = sent.step, sent.place
-        known = self._hidden.get(key)
-        if known is None:
-            self._hidden[key] = known = replace_item_media(sent, self.count_tokens)
-        # What was said before it was put into words is not known wherever it is read.
-        return known._replace(said=replace_original_media(sent)) if known.hidden > sent.hidden else sent
-
-    def remember(self, step: str, sent: tuple[HistoryItem, ...]) -> None:
-        """Remember the messages of a step."""
-        self.projected[step] = sent
-
-    def count_step_tokens(self, step: Step) -> list[int]:
-        """What each message of a step takes, as it is sent."""
-        # What was said counts in its seal, as it is sent.
-        if step.counter == self.counter.name and step.kind != "input" and "clamp" not in step.data:
-            sizes = step.data.get("sizes")
-            if isinstance(sizes, list | tuple) and len(sizes) == len(step.messages):
-                return [int(size) for size in sizes]
-            if len(step.messages) == 1:
-                return [step.tokens]
-        known = self._known.get(step.id)
-        if known is None:
-            self._known[step.id] = known = [self.count_tokens(message) for message in get_sent_messages(step)]
-        return known
+def _build_omission_line(omitted: int, step: str) -> str:
+    return f"[… {omitted:,} characters left out; all of it is in step {step} …]"

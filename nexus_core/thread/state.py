@@ -1,4 +1,7 @@
-"""How a provider counts, told from what it said about earlier calls; carried from step to step, for each model."""
+"""State of a session, read from its newest step and its record.
+
+Each step carries the calibration and the learned limits of every model on to the next step.
+"""
 
 from __future__ import annotations
 
@@ -15,120 +18,25 @@ if TYPE_CHECKING:
     from nexus_core.types.ledger import NewStep, SessionRecord, Step
     from nexus_core.types.messages import JSON
 
-MAX_CALIBRATED_MODELS = 8
-"""The newest calls of a model that count."""
-MAX_CALIBRATION_SAMPLES = 3
-"""Fewer say too little."""
+MAX_CALIBRATION_SAMPLES = 8
+"""Newest calls of a model that the calibration uses."""
+MIN_CALIBRATION_SAMPLES = 3
+"""Fewer calls are not enough for a calibration."""
 MIN_CALIBRATION_TOKENS = 1000
-"""Tokens. In a short call, what a provider adds to every call weighs too much."""
+"""In a shorter call, the tokens that a provider adds to every call distort the ratio."""
 PLAUSIBLE_RATIOS = (0.5, 2.0)
-"""Beyond this, something else was sent than we put together."""
-
-CalibrationSamples = dict[str, list[float]]
-"""By model, how the provider's counts of the newest calls compare with ours."""
-
-
-def read_calibration_samples(value: object) -> CalibrationSamples:
-    """What a step says about models."""
-    return {name: list(ratios) for name, ratios in value.items()} if isinstance(value, dict) else {}
-
-
-def add_calibration_sample(known: CalibrationSamples, model: str, sent: int, counted: int) -> CalibrationSamples:
-    """What is known after another call.
-
-    Args:
-        known: What was known before.
-        model: Who was asked.
-        sent: What was sent, as we count.
-        counted: The same as the provider counts.
-    """
-    ratio = counted / sent if sent else 0.0
-    if sent < MIN_CALIBRATION_TOKENS or not PLAUSIBLE_RATIOS[0] <= ratio <= PLAUSIBLE_RATIOS[1]:
-        return known
-    return {**known, model: [*known.get(model, [])[-MAX_CALIBRATED_MODELS + 1 :], round(ratio, 4)]}
-
-
-def get_calibration(known: Mapping[str, Any], model: str) -> TokenCalibration | None:
-    """How the model's provider counts; None while too few calls say so."""
-    ratios = known.get(model) or []
-    if len(ratios) < MAX_CALIBRATION_SAMPLES:
-        return None
-    return TokenCalibration(len(ratios), min(ratios), _middle(sorted(ratios)), max(ratios))
-
-
-def _middle(numbers: Sequence[float]) -> float:
-    """The median, without the modules that Python's own needs."""
-    half = len(numbers) // 2
-    return (numbers[half] + numbers[-half - 1]) / 2
-
-
-class LearnedLimit(NamedTuple):
-    """A window that a provider named.
-
-    Attributes:
-        limit: What it said.
-        thought: What we thought then.
-    """
-
-    limit: int
-    thought: int
-
-
-LearnedLimits = dict[str, LearnedLimit]
-"""By model."""
-
-
-def read_learned_limits(value: object) -> LearnedLimits:
-    """What a step says about models."""
-    rows = value.items() if isinstance(value, dict) else ()
-    return {name: LearnedLimit(*row) for name, row in rows if _is_row(row)}
-
-
-def add_learned_limit(known: LearnedLimits, model: str, limit: int | None, thought: int) -> LearnedLimits | None:
-    """What is known after a provider refused a call; None where that is nothing new.
-
-    Args:
-        known: What was known before.
-        model: Who was asked.
-        limit: How many tokens it reads; None when the provider did not say.
-        thought: How many it reads as far as settings and plugins know.
-    """
-    if limit is None or limit >= get_learned_limit(known, model, thought):
-        return None
-    return {**known, model: LearnedLimit(limit, thought)}
-
-
-def get_learned_limit(known: LearnedLimits, model: str, thought: int) -> int:
-    """How many tokens a model reads, as far as anybody knows.
-
-    Args:
-        known: What providers have named.
-        model: The model.
-        thought: How many it reads as far as settings and plugins know.
-    """
-    named = known.get(model)
-    return thought if named is None or named.thought != thought else named.limit
-
-
-def _is_row(row: object) -> bool:
-    return (
-        isinstance(row, list | tuple)
-        and len(row) == len(LearnedLimit._fields)
-        and all(type(each) is int for each in row)
-    )
-
-
+"""A ratio outside this range means that the caller did not send the call as it was assembled."""
 CARRIED_FIELDS = ("epoch", "view", "setup", "cut", "calibration", "windows", "request_bytes", "pins")
-"""What goes on from step to step, so that the newest one alone says where a session stands."""
+"""Data that each step copies from the one before, so that the newest step alone holds the session's state."""
 
 
 class SessionState(NamedTuple):
-    """Where a session stands.
+    """State of a session at its newest step.
 
     Attributes:
-        record: The session; None before anything was said.
-        tip: Its newest step.
-        turn: The turn of that step, open or not.
+        record: The session; None before its first step.
+        tip: Its newest step; None before the first.
+        turn: The turn of that step, open or closed.
     """
 
     record: SessionRecord | None
@@ -137,63 +45,63 @@ class SessionState(NamedTuple):
 
     @property
     def open_turn(self) -> Turn | None:
-        """The turn that is open."""
+        """The open turn; None if the newest turn is closed."""
         return self.turn if self.turn is not None and self.turn.is_open else None
 
     @property
-    def kept(self) -> JSON:
-        """What the session remembers."""
+    def stored_options(self) -> JSON:
+        """The options stored with the session."""
         return {} if self.record is None else self.record.data
 
     @property
     def reloads(self) -> int:
-        """How often it was told to read everything again."""
-        reloads = self.kept.get("reloads")
+        """How often a caller requested a new prefix."""
+        reloads = self.stored_options.get("reloads")
         return reloads if isinstance(reloads, int) else 0
 
     @property
     def epoch(self) -> str:
-        """The epoch so far, by its digest; "" before the first."""
-        return self._text("epoch")
+        """The digest of the current prefix; "" before the first call."""
+        return self._get_text("epoch")
 
     @property
-    def view(self) -> str:
-        """What the model was told last, by its digest."""
-        return self._text("view")
+    def sections_digest(self) -> str:
+        """The digest of the sections last sent; "" before the first call."""
+        return self._get_text("view")
 
     @property
-    def setup(self) -> str:
-        """What the settings said about calls when something was last sent, by its digest."""
-        return self._text("setup")
+    def settings_digest(self) -> str:
+        """The digest of the settings of the last call; "" before the first."""
+        return self._get_text("setup")
 
     @property
     def cut(self) -> TruncationPoint | None:
-        """Where the history begins."""
+        """The truncation point of the last call; None if nothing was left out."""
         return read_truncation_point(self._data.get("cut"))
 
     @property
-    def ratios(self) -> CalibrationSamples:
-        """How providers have counted."""
+    def calibration_samples(self) -> CalibrationSamples:
+        """Ratios of provider counts to ours, by model."""
         return read_calibration_samples(self._data.get("calibration"))
 
     @property
-    def windows(self) -> LearnedLimits:
-        """The windows that providers named."""
+    def learned_windows(self) -> LearnedLimits:
+        """Context windows that providers reported, by model."""
         return read_learned_limits(self._data.get("windows"))
 
     @property
-    def request_bytes(self) -> LearnedLimits:
-        """The sizes of requests that were refused as too large, less one."""
+    def learned_request_bytes(self) -> LearnedLimits:
+        """Largest request bodies in bytes that providers accept, by model."""
         return read_learned_limits(self._data.get("request_bytes"))
 
     @property
     def pins(self) -> tuple[str, ...]:
-        """The steps that stay as they are when others are summarised."""
+        """The ids of pinned steps, which compactions keep."""
         return get_pins(self.tip)
 
     @property
     def event(self) -> dict[str, Any]:
-        """What is known about the occasion of the open turn."""
+        """Metadata of the event that started the open turn."""
         event = self.open_turn.steps[0].data.get("event") if self.open_turn else None
         return dict(event) if isinstance(event, dict) else {}
 
@@ -201,17 +109,121 @@ class SessionState(NamedTuple):
     def _data(self) -> JSON:
         return {} if self.tip is None else self.tip.data
 
-    def _text(self, name: str) -> str:
+    def _get_text(self, name: str) -> str:
         value = self._data.get(name)
         return value if isinstance(value, str) else ""
 
 
 def get_pins(tip: Step | None) -> tuple[str, ...]:
-    """The steps that are pinned, as the newest step says."""
+    """Return the ids of pinned steps from the newest step."""
     pins = None if tip is None else tip.data.get("pins")
     return tuple(map(str, pins)) if isinstance(pins, list | tuple) else ()
 
 
 def get_carried_fields(tip: Step | NewStep | None) -> dict[str, Any]:
-    """What a step behind another says, unless it knows better."""
+    """Return the data that a step after `tip` carries on, unless it sets its own."""
     return {} if tip is None else {name: tip.data[name] for name in CARRIED_FIELDS if tip.data.get(name) is not None}
+
+
+# ---- calibration ----------------------------------------------------------------------------------------------------
+
+
+CalibrationSamples = dict[str, list[float]]
+"""By model, the provider's count divided by ours, for each of the newest calls."""
+
+
+def read_calibration_samples(value: object) -> CalibrationSamples:
+    """Return the calibration samples that a step stores."""
+    return {name: list(ratios) for name, ratios in value.items()} if isinstance(value, dict) else {}
+
+
+def add_calibration_sample(known: CalibrationSamples, model: str, sent: int, counted: int) -> CalibrationSamples:
+    """Return the samples after another call.
+
+    A call that is too short, or whose ratio is implausible, adds none.
+
+    Args:
+        known: The samples so far.
+        model: The name of the model.
+        sent: Tokens of the call, by our count.
+        counted: Tokens of the call, by the provider's count.
+    """
+    ratio = counted / sent if sent else 0.0
+    if sent < MIN_CALIBRATION_TOKENS or not PLAUSIBLE_RATIOS[0] <= ratio <= PLAUSIBLE_RATIOS[1]:
+        return known
+    return {**known, model: [*known.get(model, [])[-MAX_CALIBRATION_SAMPLES + 1 :], round(ratio, 4)]}
+
+
+def get_calibration(known: Mapping[str, Any], model: str) -> TokenCalibration | None:
+    """Return how a model's provider counts; None if there are too few samples."""
+    ratios = known.get(model) or []
+    if len(ratios) < MIN_CALIBRATION_SAMPLES:
+        return None
+    return TokenCalibration(len(ratios), min(ratios), _compute_median(sorted(ratios)), max(ratios))
+
+
+def _compute_median(numbers: Sequence[float]) -> float:
+    """Return the median. `statistics` would import too much at startup."""
+    half = len(numbers) // 2
+    return (numbers[half] + numbers[-half - 1]) / 2
+
+
+# ---- learned limits -------------------------------------------------------------------------------------------------
+
+
+class LearnedLimit(NamedTuple):
+    """A limit that a provider reported in an error.
+
+    Attributes:
+        limit: The reported limit.
+        assumed: The limit by settings and plugins at that time; the reported one holds until this changes.
+    """
+
+    limit: int
+    assumed: int
+
+
+LearnedLimits = dict[str, LearnedLimit]
+"""Learned limits, by model."""
+
+
+def read_learned_limits(value: object) -> LearnedLimits:
+    """Return the learned limits that a step stores."""
+    rows = value.items() if isinstance(value, dict) else ()
+    return {name: LearnedLimit(*row) for name, row in rows if _is_learned_limit(row)}
+
+
+def _is_learned_limit(row: object) -> bool:
+    return (
+        isinstance(row, list | tuple)
+        and len(row) == len(LearnedLimit._fields)
+        and all(type(each) is int for each in row)
+    )
+
+
+def add_learned_limit(known: LearnedLimits, model: str, limit: int | None, assumed: int) -> LearnedLimits | None:
+    """Return the limits after a refused call; None if nothing new was learned.
+
+    Args:
+        known: The limits so far.
+        model: The name of the model.
+        limit: The limit that the provider reported; None if it reported none.
+        assumed: The limit by settings and plugins.
+    """
+    if limit is None or limit >= get_learned_limit(known, model, assumed):
+        return None
+    return {**known, model: LearnedLimit(limit, assumed)}
+
+
+def get_learned_limit(known: LearnedLimits, model: str, assumed: int) -> int:
+    """Return the limit of a model: the learned one, else the assumed one.
+
+    A learned limit holds as long as the assumed one is the same.
+
+    Args:
+        known: The learned limits.
+        model: The name of the model.
+        assumed: The limit by settings and plugins.
+    """
+    learned = known.get(model)
+    return assumed if learned is None or learned.assumed != assumed else learned.limit

@@ -1,4 +1,4 @@
-"""The message that stands for what was said before."""
+"""The message that replaces summarized turns."""
 
 from __future__ import annotations
 
@@ -18,48 +18,48 @@ if TYPE_CHECKING:
 DEFAULT_MARKER = "[Previous conversation summary]"
 """The first line of a summary in a session."""
 DEFAULT_SUMMARY_ROLE: Final = "user"
-"""Who says a summary, unless `compaction.summary_role` says otherwise."""
+"""The role of a summary message, unless `compaction.summary_role` sets another."""
 SUMMARY_FIELD = "_summary"
-"""The field by which a summary is known, whatever it says: the compaction that wrote it, or when it was written."""
+"""The extra field that marks a message as a summary: the id of its compaction, or the time it was created."""
 
 _MARKER = "[CONTEXT SUMMARY - Generated: {now:%Y-%m-%d %H:%M}]"
-_EXPLAINED = """\
+_EXPLANATION = """\
 The following is a summary of our previous conversation. It was automatically
 generated when the context window needed compaction. Treat this as established
 context - you don't need to re-confirm decisions already made."""
 
 
 def create_summary_message(summary_text: str, now: datetime | None = None) -> Message:
-    """A summary as a message of the user, with the time it was made, for a conversation in memory.
+    """Return a summary as a user message, for a conversation in memory.
 
     Args:
         summary_text: The summary.
-        now: When it was made, in local time.
+        now: The creation time, in local time; None for the current time.
     """
-    now = now or datetime.now()  # noqa: DTZ005 - the user's own clock is what is shown
-    text = f"{_MARKER.format(now=now)}\n{_EXPLAINED}\n\n---\n{neutralize(summary_text.strip())}"
+    now = now or datetime.now()  # noqa: DTZ005 - shown to the user in local time
+    text = f"{_MARKER.format(now=now)}\n{_EXPLANATION}\n\n---\n{neutralize(summary_text.strip())}"
     return Message("user", text, extra={SUMMARY_FIELD: now.isoformat(timespec="minutes")})
 
 
 def build_session_summary(
     text: str, compaction: str, *, marker: str = DEFAULT_MARKER, role: SummaryRole = DEFAULT_SUMMARY_ROLE
 ) -> Message:
-    """A summary as the first message of a session's history.
+    """Return a summary as the first message of a session's history.
 
     Args:
-        text: What `compose_summary` gave.
-        compaction: The step that has it.
+        text: The summary as `compose_summary` returns it.
+        compaction: The id of the compaction step.
         marker: The first line; "" for none.
-        role: Who says it.
+        role: The role of the message.
     """
     return Message(role, f"{marker}\n{text}" if marker else text, extra={SUMMARY_FIELD: compaction})
 
 
 def restore_summary_message(data: Mapping[str, object], compaction: str) -> Message | None:
-    """Return the summary of a compaction's data as it was sent when it was written; None if it has none.
+    """Return the summary message of a stored compaction; None if it has no summary.
 
     Args:
-        data: What the step says about itself; marker and role are there where they were not the default.
+        data: The data of the step, with marker and role if they were not the defaults.
         compaction: The id of the step.
     """
     summary, marker = data.get("summary"), data.get("marker", DEFAULT_MARKER)
@@ -70,22 +70,25 @@ def restore_summary_message(data: Mapping[str, object], compaction: str) -> Mess
 
 
 def build_summary_fields(marker: str, role: SummaryRole) -> dict[str, str]:
-    """Return what a compaction's data must say so that `restore_summary_message` gives the same message again."""
-    own = {"marker": marker} if marker != DEFAULT_MARKER else {}
-    return own | ({"role": role} if role != DEFAULT_SUMMARY_ROLE else {})
+    """Return the marker and role that a compaction has to store.
+
+    Defaults are not stored; `restore_summary_message` knows them.
+    """
+    fields = {"marker": marker} if marker != DEFAULT_MARKER else {}
+    return fields | ({"role": role} if role != DEFAULT_SUMMARY_ROLE else {})
 
 
 def is_summary(message: Message) -> bool:
-    """Whether a message stands for what was said before."""
+    """True if a message is a summary."""
     return SUMMARY_FIELD in message.extra
 
 
 def get_summary_trust(messages: Iterable[Message], previous: TrustLevel = "user") -> TrustLevel:
-    """Whose word a summary of messages is: whoever is trusted least among those who speak in them.
+    """Return the trust level of a summary: the lowest among the summarized messages.
 
     Args:
-        messages: What is summarised.
-        previous: Whose word the summary is that they begin with.
+        messages: The messages that are summarized.
+        previous: The trust level of the summary that they start with.
     """
-    said: list[TrustLevel] = ["foreign" if message.tool_results else "user" for message in messages]
-    return lowest_trust([previous, *said])
+    levels: list[TrustLevel] = ["foreign" if message.tool_results else "user" for message in messages]
+    return lowest_trust([previous, *levels])

@@ -1,4 +1,4 @@
-"""How many turns a thread has and what they take: written down with every step, so that nobody has to read it all."""
+"""Running totals of turns, tokens and usage, stored with each step so that no caller reads the whole thread."""
 
 from __future__ import annotations
 
@@ -18,13 +18,18 @@ if TYPE_CHECKING:
 
 TOKENS_FIELD = "all_tokens"
 MARKER_KINDS = ("compaction", "revert", "pin")
-"""Steps that say nothing by themselves; a turn that consists of one is not counted."""
+"""Kinds of steps without messages of their own; a turn of one such step is not counted."""
 CONTINUES_FIELD = "continues"
-"""In the data of a turn that goes on with the one before it: a program kept one exchange in several pieces."""
+"""Set in the data of an imported turn that continues the one before: the program stored one exchange in pieces."""
+_USAGE_FIELDS = tuple(field.name for field in fields(Usage))
+_get_numbers = attrgetter(*_USAGE_FIELDS)
+
+
+# ---- turns ----------------------------------------------------------------------------------------------------------
 
 
 def add_turn(tip: Step | NewStep | None, step: NewStep) -> dict[str, object]:
-    """The number that a step behind another writes down; nothing behind steps that have none."""
+    """Return the `turns` field of a step after `tip`; empty if `tip` has none."""
     before = 0 if tip is None else tip.data.get("turns")
     if not isinstance(before, int):
         return {}
@@ -32,96 +37,92 @@ def add_turn(tip: Step | NewStep | None, step: NewStep) -> dict[str, object]:
 
 
 def count_turns(cache: ThreadCache, tip: Step) -> int:
-    """The number that is written down, and the turns since; where there is none, as many as all steps say."""
-    if isinstance(written := tip.data.get("turns"), int):
-        return written  # whatever lies around it need not be read
+    """Return the number of turns up to `tip`.
 
-    def is_numbered(steps: Sequence[Step]) -> bool:
+    The newest stored total and the turns since, so that few steps are read.
+    """
+    if isinstance(stored := tip.data.get("turns"), int):
+        return stored  # no other step is read
+
+    def has_total(steps: Sequence[Step]) -> bool:
         return any("turns" in step.data for step in steps)
 
-    found = 0
-    for step in reversed(cache.newest(tip.id, is_numbered)):
-        if isinstance(number := step.data.get("turns"), int):
-            return found + number
-        found += opens_turn(step)
-    return found
+    turns = 0
+    for step in reversed(cache.read_newest(tip.id, has_total)):
+        if isinstance(total := step.data.get("turns"), int):
+            return turns + total
+        turns += opens_turn(step)
+    return turns
+
+
+def opens_turn(step: Step) -> bool:
+    """True if a step opens a turn that is counted."""
+    return step.id == step.turn and counts_as_turn(step) and not continues_turn(step)
+
+
+def counts_as_turn(step: Step | NewStep) -> bool:
+    """True if a turn that starts with such a step is counted.
+
+    Instructions and the session start get no reply, so they are not.
+    """
+    if step.kind in MARKER_KINDS:
+        return False
+    is_closed_input = step.kind == "input" and step.closes and bool(step.messages)
+    return not (
+        is_closed_input and all(message.role == "system" or is_session_start(message) for message in step.messages)
+    )
+
+
+def continues_turn(step: Step | NewStep) -> bool:
+    """True if a step continues the turn before its own."""
+    return step.kind in ("turn", "reply") and step.data.get(CONTINUES_FIELD) is True
+
+
+def is_session_start_step(step: Step) -> bool:
+    """True if a step only holds the time at which the session started."""
+    return step.closes and step.parent is None and any(map(is_session_start, step.messages))
+
+
+def get_parent_turn(cache: ThreadCache, parent: str | None) -> str | None:
+    """Return the turn of a parent step; None for the first turn of a session."""
+    before = None if parent is None else cache.get_step(parent)
+    return None if before is None or is_session_start_step(before) else before.turn
+
+
+# ---- tokens ---------------------------------------------------------------------------------------------------------
 
 
 def add_tokens(tip: Step | NewStep | None, step: NewStep) -> dict[str, object]:
-    """The sum of tokens that a step behind another writes down; nothing behind steps that have none.
+    """Return the total tokens of a step after `tip`; empty if `tip` has no total.
 
-    The ledger's own sum, `total`, begins anew with each counter; this one is of all of them.
+    The ledger's own sum, `total`, restarts with each counter; this one covers all of them.
     """
     before = 0 if tip is None else tip.data.get(TOKENS_FIELD)
     return {TOKENS_FIELD: before + step.tokens} if isinstance(before, int) else {}
 
 
 def count_tokens(cache: ThreadCache, tip: Step) -> int:
-    """The sum that is written down, and what was added since; where there is none, what all steps say."""
+    """Return the tokens of a thread up to `tip`.
 
-    def is_summed(steps: Sequence[Step]) -> bool:
+    The newest stored total and the steps since.
+    """
+
+    def has_total(steps: Sequence[Step]) -> bool:
         return any(TOKENS_FIELD in step.data for step in steps)
 
-    found = 0
-    for step in reversed(cache.newest(tip.id, is_summed)):
-        if isinstance(number := step.data.get(TOKENS_FIELD), int):
-            return found + number
-        found += step.tokens
-    return found
+    tokens = 0
+    for step in reversed(cache.read_newest(tip.id, has_total)):
+        if isinstance(total := step.data.get(TOKENS_FIELD), int):
+            return tokens + total
+        tokens += step.tokens
+    return tokens
 
 
-def opens_turn(step: Step) -> bool:
-    """Whether a turn that counts begins with a step."""
-    return step.id == step.turn and counts_as_turn(step) and not continues_turn(step)
-
-
-def counts_as_turn(step: Step | NewStep) -> bool:
-    """True if a turn that begins with such a step counts; nobody replies to instructions or to the start alone."""
-    if step.kind in MARKER_KINDS:
-        return False
-    is_told = step.kind == "input" and step.closes and bool(step.messages)
-    return not (is_told and all(message.role == "system" or is_session_start(message) for message in step.messages))
-
-
-def is_session_start_step(step: Step) -> bool:
-    """True for the step that holds nothing but the time at which the session started."""
-    return step.closes and step.parent is None and any(map(is_session_start, step.messages))
-
-
-def get_parent_turn(cache: ThreadCache, parent: str | None) -> str | None:
-    """Return the turn of a step's parent; None for the first turn, also behind the start of the session."""
-    before = None if parent is None else cache.step(parent)
-    return None if before is None or is_session_start_step(before) else before.turn
-
-
-def continues_turn(step: Step | NewStep) -> bool:
-    """Whether a step goes on with the turn before its own."""
-    return step.kind in ("turn", "reply") and step.data.get(CONTINUES_FIELD) is True
-
-
-_NAMES = tuple(field.name for field in fields(Usage))
-_numbers = attrgetter(*_NAMES)
-
-
-def add_usages(usages: Iterable[Usage]) -> Usage:
-    """What calls cost together."""
-    columns = zip(*map(_numbers, usages), strict=True)
-    return Usage(**dict(zip(_NAMES, map(sum, columns), strict=False)))
-
-
-def subtract_usage(spent: Usage, usage: Usage) -> Usage:
-    """Return a sum without one of the calls in it."""
-    numbers = (max(all_ - one, 0) for all_, one in zip(_numbers(spent), _numbers(usage), strict=True))
-    return Usage(**dict(zip(_NAMES, numbers, strict=True)))
-
-
-def usage_to_json(usage: Usage) -> dict[str, int]:
-    """What a call cost, as it is written down."""
-    return dict(zip(_NAMES, _numbers(usage), strict=True))
+# ---- usage ----------------------------------------------------------------------------------------------------------
 
 
 def add_spent(tip: Step | NewStep | None, step: NewStep) -> dict[str, object]:
-    """The sum that a step behind another writes down; nothing behind steps that have none."""
+    """Return the `spent` field of a step after `tip`; empty if `tip` has none."""
     before = Usage() if tip is None else read_usage(tip.data.get("spent"))
     if before is None:
         return {}
@@ -130,16 +131,36 @@ def add_spent(tip: Step | NewStep | None, step: NewStep) -> dict[str, object]:
 
 
 def sum_usage(cache: ThreadCache, tip: Step) -> Usage:
-    """The sum that is written down, and what was spent since; where there is none, what all steps say."""
+    """Return the usage of a thread up to `tip`.
 
-    def is_summed(steps: Sequence[Step]) -> bool:
+    The newest stored total and the calls since.
+    """
+
+    def has_total(steps: Sequence[Step]) -> bool:
         return any("spent" in step.data for step in steps)
 
-    found: list[Usage] = []
-    for step in reversed(cache.newest(tip.id, is_summed)):
+    usages: list[Usage] = []
+    for step in reversed(cache.read_newest(tip.id, has_total)):
         if (spent := read_usage(step.data.get("spent"))) is not None:
-            found.append(spent)
+            usages.append(spent)
             break
         if (usage := get_step_usage(step)) is not None:
-            found.append(usage)
-    return add_usages(found)
+            usages.append(usage)
+    return add_usages(usages)
+
+
+def add_usages(usages: Iterable[Usage]) -> Usage:
+    """Return the sum of usages."""
+    columns = zip(*map(_get_numbers, usages), strict=True)
+    return Usage(**dict(zip(_USAGE_FIELDS, map(sum, columns), strict=False)))
+
+
+def subtract_usage(spent: Usage, usage: Usage) -> Usage:
+    """Return a total without the usage of one call; no field drops below zero."""
+    numbers = (max(total - part, 0) for total, part in zip(_get_numbers(spent), _get_numbers(usage), strict=True))
+    return Usage(**dict(zip(_USAGE_FIELDS, numbers, strict=True)))
+
+
+def usage_to_json(usage: Usage) -> dict[str, int]:
+    """Return a usage as it is stored."""
+    return dict(zip(_USAGE_FIELDS, _get_numbers(usage), strict=True))

@@ -1,4 +1,4 @@
-"""RecordedStep and RecordedCall: what `Session.record` returns."""
+"""Turns and their steps, and the values that `Session.record` returns: RecordedStep and RecordedCall."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nexus_core.types.messages import JSON, Message, ResultPart, ToolCall
 
 NO_CACHE_REPORT = CacheReport()
-_PARTS = (Text, Image, File, Opaque)
+_PART_TYPES = (Text, Image, File, Opaque)
 
 
 class CallKey(NamedTuple):
@@ -84,12 +84,27 @@ class RecordedCall:
             is_error: Whether the tool failed.
         """
         is_error = read_flag(is_error, "is_error")
-        return CallResult(self.key, ToolResult(self.call.id, _parts(content, self.name), self.name, is_error))
+        return CallResult(self.key, ToolResult(self.call.id, _read_parts(content, self.name), self.name, is_error))
 
     is_broken = renamed_attribute("RecordedCall", "is_broken", "has_invalid_arguments")
 
     def __str__(self) -> str:
         return f"{self.name} ({self.id})" if self.id else self.name
+
+
+def _read_parts(content: object, tool: str) -> str | tuple[ResultPart, ...]:
+    if isinstance(content, str):
+        return content
+    if isinstance(content, _PART_TYPES):
+        return (content,)
+    if isinstance(content, Iterable):
+        parts = tuple(content)
+        if all(isinstance(part, _PART_TYPES) for part in parts):
+            return parts
+    raise UsageError(
+        f"the result of {tool} must be text or parts, not {type(content).__name__}",
+        hint="json.dumps(…) makes text of anything",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,33 +132,11 @@ class RecordedStep:
     duplicate: bool = False
 
 
-def _parts(content: object, tool: str) -> str | tuple[ResultPart, ...]:
-    if isinstance(content, str):
-        return content
-    if isinstance(content, _PARTS):
-        return (content,)
-    if isinstance(content, Iterable):
-        parts = tuple(content)
-        if all(isinstance(part, _PARTS) for part in parts):
-            return parts
-    raise UsageError(
-        f"the result of {tool} must be text or parts, not {type(content).__name__}",
-        hint="json.dumps(…) makes text of anything",
-    )
-
-
-class AnsweredCall(NamedTuple):
-    """A result that is recorded, and the step that has it."""
-
-    step: Step
-    result: ToolResult
-
-
 class Turn:
-    """One turn, from its first step on.
+    """The steps of one turn.
 
     Args:
-        steps: Its steps so far, in their order.
+        steps: The steps so far, oldest first.
     """
 
     def __init__(self, steps: Sequence[Step]) -> None:
@@ -151,34 +144,34 @@ class Turn:
 
     @property
     def is_open(self) -> bool:
-        """Whether it goes on."""
+        """True if the turn has not ended."""
         return not self.steps[-1].closes
 
     @property
-    def is_sealed(self) -> bool:
-        """Whether it is written down how what was said is sent."""
+    def is_rendered(self) -> bool:
+        """True if the rendered input is stored."""
         return any(step.kind == "sealed" for step in self.steps)
 
     @property
-    def said(self) -> Message | None:
-        """What it is about, before it was put into words."""
+    def input_message(self) -> Message | None:
+        """The user message before it was rendered; None if the turn has none."""
         first = self.steps[0]
         return first.messages[0] if first.kind == "input" and first.messages else None
 
-    def sealed(self, name: str) -> object:
-        """What was written down last under a name about how it is sent; None where nothing was."""
+    def get_rendered(self, name: str) -> object:
+        """Return a field of the newest rendered step that has it; None if none has."""
         return next(
             (step.data[name] for step in reversed(self.steps) if step.kind == "sealed" and name in step.data), None
         )
 
     @cached_property
     def replies(self) -> tuple[Step, ...]:
-        """What the model answered."""
+        """The steps with the model's replies."""
         return tuple(step for step in self.steps if step.kind == "reply")
 
     @cached_property
     def calls(self) -> dict[CallKey, ToolCall]:
-        """What the model asked the caller for, in the order of the calls."""
+        """The tool calls that the caller has to run, in their order."""
         return {
             CallKey(step.id, place): call
             for step in self.replies
@@ -186,8 +179,8 @@ class Turn:
         }
 
     @cached_property
-    def answers(self) -> dict[CallKey, AnsweredCall]:
-        """The results that are there."""
+    def answered(self) -> dict[CallKey, AnsweredCall]:
+        """The recorded tool results, by their calls."""
         return {
             key: AnsweredCall(step, result)
             for step in self.steps
@@ -196,18 +189,18 @@ class Turn:
 
     @cached_property
     def pending(self) -> tuple[RecordedCall, ...]:
-        """The calls that wait for their result."""
+        """The tool calls without a result; none if the turn has ended."""
         if not self.is_open:
             return ()
-        return tuple(RecordedCall(key, call) for key, call in self.calls.items() if key not in self.answers)
+        return tuple(RecordedCall(key, call) for key, call in self.calls.items() if key not in self.answered)
 
-    def recorded(self, step: Step, *, duplicate: bool = False) -> RecordedStep:
-        """A step of this turn, as its caller sees it."""
+    def build_recorded_step(self, step: Step, *, duplicate: bool = False) -> RecordedStep:
+        """Return a step of this turn as `Session.record` returns it."""
         is_reply = step.kind in ("reply", "turn")
         return RecordedStep(
             id=step.id,
             turn=step.turn,
-            text="\n".join(filter(None, map(_said, step.messages))) if is_reply else "",
+            text="\n".join(filter(None, map(_get_reply_text, step.messages))) if is_reply else "",
             tool_calls=tuple(RecordedCall(key, call) for key, call in self.calls.items() if key.step == step.id),
             usage=get_step_usage(step),
             done=step.closes,
@@ -215,8 +208,18 @@ class Turn:
         )
 
 
+class AnsweredCall(NamedTuple):
+    """A recorded tool result and the step that holds it."""
+
+    step: Step
+    result: ToolResult
+
+
 def find_client_calls(messages: Iterable[Message]) -> list[ToolCall]:
-    """The calls that the caller has to answer: all but those whose result the reply itself brings."""
+    """Return the tool calls that have no result among the messages.
+
+    A provider answers the calls of its own tools in the same reply.
+    """
     messages = tuple(messages)
     answered = [result.call_id for result in list_results(messages)]
     calls = []
@@ -230,25 +233,25 @@ def find_client_calls(messages: Iterable[Message]) -> list[ToolCall]:
 
 
 def list_results(messages: Iterable[Message]) -> list[ToolResult]:
-    """The results that messages bring."""
+    """Return the tool results of messages."""
     return [result for message in messages for result in message.tool_results]
 
 
 def list_answered_calls(step: Step) -> list[CallKey]:
-    """The calls whose results a step brings, in the order of the results."""
+    """Return the calls that a step answers, in the order of its results."""
     answers = step.data.get("answers")
     return [CallKey(str(name), int(place)) for name, place in answers] if isinstance(answers, list | tuple) else []
 
 
 def get_step_usage(step: Step) -> Usage | None:
-    """What a step cost."""
+    """Return the usage of a step's call; None if it is unknown."""
     return read_usage(step.data.get("usage"))
 
 
 def read_usage(value: object) -> Usage | None:
-    """What was written down of a call's cost."""
+    """Return a stored usage; None if nothing is stored."""
     return None if value is None else decode_value(Usage, value)
 
 
-def _said(message: Message) -> str:
+def _get_reply_text(message: Message) -> str:
     return message.content if message.role == "assistant" else ""

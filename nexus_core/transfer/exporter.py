@@ -146,7 +146,9 @@ def _find_blobs(ledger: Ledger, records: Iterable[SessionRecord], steps: Iterabl
     named = {str(value): name for step in steps for name, value in step.data.items() if _is_blob_digest(name, value)}
     for digest, name in named.items():
         if name == _EPOCH:
-            digests.update(dict.fromkeys(filter(None, (digest, read_prefix(_read_blob(ledger, digest)).view))))
+            digests.update(
+                dict.fromkeys(filter(None, (digest, read_prefix(_read_blob(ledger, digest)).sections_digest)))
+            )
         elif name == _VIEW or ledger.blob(digest) is not None:
             digests[digest] = None
     return list(digests)

@@ -251,7 +251,7 @@ def read_totals(ledger: Ledger, tip: str | None) -> ThreadTotals:
     if tip is None:
         return ThreadTotals()
     tail = ThreadCache(ledger)
-    step = tail.step(tip)
+    step = tail.get_step(tip)
     messages = _count_messages_until(tail, step)
     return ThreadTotals(count_turns(tail, step), step.position + 1, messages, count_tokens(tail, step))
 
@@ -261,7 +261,7 @@ def _count_messages_until(tail: ThreadCache, tip: Step) -> int:
         return any(_MESSAGES in step.data for step in steps)
 
     found = 0
-    for step in reversed(tail.newest(tip.id, is_numbered)):
+    for step in reversed(tail.read_newest(tip.id, is_numbered)):
         if isinstance(number := step.data.get(_MESSAGES), int):
             return found + number
         found += _count_new_messages(step.kind, len(step.messages))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nexus_core.thread.state import MAX_CALIBRATED_MODELS, add_calibration_sample, get_calibration
+from nexus_core.thread.state import MAX_CALIBRATION_SAMPLES, add_calibration_sample, get_calibration
 from nexus_core.types.budget import TokenBudget, TokenCalibration
 
 
@@ -33,10 +33,10 @@ def test_only_the_newest_replies_count() -> None:
     known: dict[str, list[float]] = {}
     for _ in range(20):
         known = add_calibration_sample(known, "m", 1000, 2000)
-    for _ in range(MAX_CALIBRATED_MODELS):
+    for _ in range(MAX_CALIBRATION_SAMPLES):
         known = add_calibration_sample(known, "m", 1000, 1000)
 
-    assert get_calibration(known, "m") == TokenCalibration(MAX_CALIBRATED_MODELS, 1.0, 1.0, 1.0)
+    assert get_calibration(known, "m") == TokenCalibration(MAX_CALIBRATION_SAMPLES, 1.0, 1.0, 1.0)
 
 
 def test_a_budget_goes_by_the_high_side() -> None:

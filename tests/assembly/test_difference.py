@@ -62,8 +62,8 @@ def test_what_is_called_stable_is_a_beginning_of_both(before: list[RequestPiece]
 def test_every_token_is_stable_billed_again_or_new(before: list[RequestPiece], after: list[RequestPiece]) -> None:
     found = compare_pieces(before, after)
 
-    assert min(found.stable, found.again, found.new) >= 0
-    assert found.stable + found.again + found.new == sum(piece.tokens for piece in after)
+    assert min(found.stable, found.resent, found.new) >= 0
+    assert found.stable + found.resent + found.new == sum(piece.tokens for piece in after)
 
 
 @given(pieces, pieces)
@@ -78,7 +78,7 @@ def test_the_first_difference_is_told_among_the_others(before: list[RequestPiece
 def test_whoever_only_adds_goes_on(before: list[RequestPiece], added: list[RequestPiece]) -> None:
     found = compare_pieces(before, [*before, *added])
 
-    assert found.goes_on
+    assert found.is_continuation
     assert found.common >= len(before)
 
 
@@ -105,8 +105,8 @@ def test_the_first_difference_says_what_became_of_it(
 
     found = compare_pieces(*rows)
 
-    assert (found.first and (found.first.piece.name, found.first.fate)) == told
-    assert (found.stable, found.again, found.new) == numbers
+    assert (found.first and (found.first.piece.name, found.first.outcome)) == told
+    assert (found.stable, found.resent, found.new) == numbers
 
 
 # ---- calls ----------------------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ def test_the_first_section_that_is_another_is_named_with_its_file() -> None:
     first = compare_requests(before, after).first
 
     assert first is not None
-    assert (first.fate, first.piece.kind, first.piece.name) == ("changed", "section", "Style")
+    assert (first.outcome, first.piece.kind, first.piece.name) == ("changed", "section", "Style")
     assert first.piece.source is not None
     assert first.piece.source.uri == "/project/style.md"
 
@@ -150,7 +150,7 @@ def test_what_stands_before_a_changed_section_is_stable_and_what_stands_behind_i
 
     assert found.stable == 100  # the rules; no tool was counted
     assert found.new == 100  # the style
-    assert found.again == 2000 - 200 + 2 * 2000  # headings, messages
+    assert found.resent == 2000 - 200 + 2 * 2000  # headings, messages
 
 
 def test_another_way_to_put_the_same_sections_into_words_is_the_renderers() -> None:
@@ -159,7 +159,7 @@ def test_another_way_to_put_the_same_sections_into_words_is_the_renderers() -> N
     found = compare_requests(before, after)
 
     assert found.first is not None
-    assert (found.first.piece.kind, found.first.fate) == ("system", "changed")
+    assert (found.first.piece.kind, found.first.outcome) == ("system", "changed")
     assert found.stable == 0
 
 
@@ -175,7 +175,7 @@ def test_tools_are_read_before_the_system_prompt() -> None:
     found = compare_requests(side(), side(tools=(LOOK, Tool(name="grep")), system="other"))
 
     assert found.first is not None
-    assert (found.first.piece.kind, found.first.piece.name, found.first.fate) == ("tool", "grep", "new")
+    assert (found.first.piece.kind, found.first.piece.name, found.first.outcome) == ("tool", "grep", "new")
 
 
 def test_the_order_of_a_tools_parameters_counts_because_a_model_reads_it() -> None:
@@ -220,5 +220,5 @@ def test_a_conversation_that_goes_on_begins_with_all_that_was_said() -> None:
 
     found = compare_requests(messages_side(*said[:1]), messages_side(*said))
 
-    assert found.goes_on
+    assert found.is_continuation
     assert [change.piece.name for change in found.changes] == ["message 1 (assistant)", "message 2 (tool)"]

@@ -34,7 +34,7 @@ def album(count: int, size: int = 10_000) -> list[HistoryItem]:
 
 
 def hidden(sent: list[HistoryItem]) -> list[str]:
-    return [each.turn for each in sent if each.hidden]
+    return [each.turn for each in sent if each.masked_media]
 
 
 def total(sent: list[HistoryItem]) -> int:
@@ -105,7 +105,7 @@ def test_the_newest_group_of_the_open_turn_is_shown() -> None:
 
     kept = fit_items(sent, None, fitting(ROOM, bytes_=60_000, turn="t"))
 
-    assert [each.hidden for each in kept.sent] == [0, 0, 1, 0, 0]
+    assert [each.masked_media for each in kept.sent] == [0, 0, 1, 0, 0]
 
 
 def test_where_pictures_are_not_the_reason_whole_turns_are_left_out() -> None:
@@ -138,12 +138,12 @@ def test_a_message_that_is_not_there_hides_nothing() -> None:
 
 
 def test_what_was_said_is_told_without_it_too() -> None:
-    sent = asked(0)._replace(said=asked(0).message)
+    sent = asked(0)._replace(original=asked(0).message)
 
     told = replace_item_media(sent, lambda _: 1)
 
-    assert (told.hidden, told.tokens) == (1, 1)
-    assert told.said == told.message
+    assert (told.masked_media, told.tokens) == (1, 1)
+    assert told.original == told.message
 
 
 def test_without_a_cut_as_much_is_hidden_as_has_to_be() -> None:

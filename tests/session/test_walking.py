@@ -44,7 +44,7 @@ def test_a_thread_is_walked_back_over_its_forks(ledger: MemoryLedger) -> None:
 
     for at_once in (1, 2, 3, 500):
         tip = ledger.session("fork").tip  # type: ignore[union-attr]
-        walked = [step.messages[0].content for step in walk_back(ledger, tip, at_once=at_once)]
+        walked = [step.messages[0].content for step in walk_back(ledger, tip, batch_size=at_once)]
 
         assert walked == ["five", "four", "two", "one"]
     assert list(walk_back(ledger, None)) == []
@@ -54,7 +54,7 @@ def test_no_more_is_read_than_is_walked(ledger: MemoryLedger) -> None:
     steps = add_turns(ledger, "main", *map(str, range(100)))
     counting: Any = Counting(ledger)
 
-    assert next(walk_back(counting, steps[-1].id, at_once=10)) == steps[-1]
+    assert next(walk_back(counting, steps[-1].id, batch_size=10)) == steps[-1]
 
     assert counting.read == 10
 
@@ -176,7 +176,7 @@ def test_turns_are_counted_up_to_a_step_farther_back_than_was_read(ledger: Memor
     late = add_turns(ledger, "s", *map(str, range(100)))[-1]
     tail = ThreadCache(ledger)
 
-    assert tail.newest(late.id, lambda _: True)[-1] == late
+    assert tail.read_newest(late.id, lambda _: True)[-1] == late
     assert (count_turns(tail, early), count_turns(tail, late)) == (1, 101)
 
 
@@ -185,9 +185,9 @@ def test_a_thread_that_went_on_elsewhere_is_read_from_there(ledger: MemoryLedger
     ledger.create("fork", head=main[0].id)
     fork = add_turns(ledger, "fork", "four", "five", "six")
     tail = ThreadCache(ledger)
-    tail.turn(main[-1].id)
+    tail.read_turn(main[-1].id)
 
-    assert tail.since(main[0].id, fork[-1].id) == [main[0], *fork]
+    assert tail.read_since(main[0].id, fork[-1].id) == [main[0], *fork]
 
 
 @pytest.mark.parametrize("kept_in", ["sqlite"], indirect=True)
@@ -206,10 +206,10 @@ def test_a_step_that_is_fetched_by_itself_is_compared_with_what_was_recorded(
     )
     tail = ThreadCache(ledger)
 
-    tail.turn(tip.id)
-    before = tail.changed()
-    fetched = [tail.step(summary.id) for _ in range(2)]
+    tail.read_turn(tip.id)
+    before = tail.list_changed_steps()
+    fetched = [tail.get_step(summary.id) for _ in range(2)]
 
     assert before == ()
     assert fetched[0] is fetched[1]
-    assert tail.changed() == tail.changed() == (summary.id,)
+    assert tail.list_changed_steps() == tail.list_changed_steps() == (summary.id,)

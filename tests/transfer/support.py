@@ -119,7 +119,7 @@ def read_next(ledger: StoreLedger, label: str) -> list[Message]:
     tail, tip = ThreadCache(ledger), steps_of(ledger, label)[-1]
     if tip.compaction is None:
         return [sent.message for sent in project_steps(steps_of(ledger, label), NullSizer())]
-    compaction = tail.step(tip.compaction)
+    compaction = tail.get_step(tip.compaction)
     sent = [
         *project_summary(compaction, NullSizer()),
         *project_steps(find_kept_steps(tail, compaction, tip.id), NullSizer()),

@@ -244,16 +244,16 @@ def print_comparison(cli: CliContext, compared: RequestComparison) -> None:
     if difference.first is None:
         console.text("They are the same.")
         return
-    if difference.goes_on:
+    if difference.is_continuation:
         console.text(f"B begins with all of A, and goes on with {format_count(len(difference.changes), 'message')}.")
     else:
         console.text(visible_line(f"First difference: {_describe_change(difference.first)}"))
         for line in _format_first_difference(compared):
             console.text(visible_line(line))
-    total = difference.stable + difference.again + difference.new
+    total = difference.stable + difference.resent + difference.new
     console.text(
         f"Of the {format_count(total, 'token')} of B, {difference.stable:,} are as in A and may come from a cache, "
-        f"{difference.again:,} are billed again, {difference.new:,} are new."
+        f"{difference.resent:,} are billed again, {difference.new:,} are new."
     )
     _print_changes(cli, difference.changes)
 
@@ -264,7 +264,7 @@ def comparison_to_json(compared: RequestComparison) -> dict[str, Any]:
     return {
         "schema": 1,
         "same": difference.first is None,
-        "goes_on": difference.goes_on,
+        "goes_on": difference.is_continuation,
         **{
             letter: {
                 "name": name,
@@ -276,7 +276,7 @@ def comparison_to_json(compared: RequestComparison) -> dict[str, Any]:
         },
         "first": None if difference.first is None else _change_to_json(difference.first),
         "stable": difference.stable,
-        "again": difference.again,
+        "again": difference.resent,
         "new": difference.new,
         "changes": [_change_to_json(change) for change in difference.changes],
     }
@@ -288,7 +288,7 @@ def _describe_change(change: PieceChange) -> str:
         before = change.before.name if change.before else ""
         return f"the model is {before or 'not named'} in A and {piece.name or 'not named'} in B"
     origin = f" ({_get_origin(piece)})" if _get_origin(piece) else ""
-    return f"{_describe_piece(piece)}{origin} {_CHANGE_TEXTS[change.fate]}"
+    return f"{_describe_piece(piece)}{origin} {_CHANGE_TEXTS[change.outcome]}"
 
 
 def _describe_piece(piece: RequestPiece) -> str:
@@ -304,7 +304,7 @@ def _get_origin(piece: RequestPiece) -> str:
 def _format_first_difference(compared: RequestComparison) -> list[str]:
     """Return the first line that is another one."""
     first = compared.difference.first
-    if first is None or first.fate != "changed" or first.piece.kind == "model":
+    if first is None or first.outcome != "changed" or first.piece.kind == "model":
         return []
     if first.piece.kind == "section":
         texts: Sequence[str] = [side.system.text for side in compared.sides]
@@ -322,7 +322,7 @@ def _format_first_difference(compared: RequestComparison) -> list[str]:
 def _print_changes(cli: CliContext, changes: Sequence[PieceChange]) -> None:
     rows = [
         (
-            change.fate,
+            change.outcome,
             _describe_piece(change.piece),
             f"{_format_tokens(change.before)} -> {_format_tokens(change.after)}",
             _get_origin(change.piece),
@@ -348,7 +348,7 @@ def _sum_side_tokens(side: RequestSide) -> int:
 def _change_to_json(change: PieceChange) -> dict[str, Any]:
     source = change.piece.source
     return {
-        "fate": change.fate,
+        "fate": change.outcome,
         "kind": change.piece.kind,
         "name": change.piece.name,
         "source": source and {"uri": source.uri, "layer": source.layer, "plugin": source.plugin},

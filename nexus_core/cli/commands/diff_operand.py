@@ -140,7 +140,7 @@ def find_call_pair(nexus: Nexus, operand: DiffOperand) -> tuple[DiffOperand, Dif
 
 def find_newest_call(ledger: Ledger, tip: str | None) -> Step | None:
     """Return the newest reply to a call of Nexus, or None if the newest reply was imported."""
-    reply = next((step for step in walk_back(ledger, tip, at_once=50) if step.kind == "reply"), None)
+    reply = next((step for step in walk_back(ledger, tip, batch_size=50) if step.kind == "reply"), None)
     return reply if reply is not None and reply.data.get("epoch") else None
 
 

@@ -143,7 +143,7 @@ def _read_prompt(
         return context.system_prompt, context.sections, context.loaded, context.agent_view
     modes = {"mode": mode} if mode else {}
     static = nexus.static_context(**modes, **given)  # type: ignore[arg-type] # as above
-    return static.system, static.sections, static.loaded, None
+    return static.system_prompt, static.sections, static.loaded, None
 
 
 def _list_skipped(loaded: LoadedLayers) -> list[dict[str, object]]:

@@ -98,10 +98,10 @@ class DirectoryStatus:
         self._plugins = nexus.plugins
         self._home = nexus.home
         self._is_users_own = is_user_directory(nexus)
-        self._characters = len(self._context.system)
+        self._characters = len(self._context.system_prompt)
         self._counter = open_model_window(nexus, self.loaded.settings).counter
         # As in a request, so that `nexus context` and `nexus assemble` show the same number.
-        prompt = [Message("system", self._context.system)] if self._context.system else []
+        prompt = [Message("system", self._context.system_prompt)] if self._context.system_prompt else []
         self._tokens = self._counter.count_messages(prompt)
 
     def to_json(self) -> dict[str, object]:

@@ -231,7 +231,7 @@ def _preview_undo(nexus: Nexus, label: str) -> RevertedCompaction:
     """Return the compaction that an undo would revert."""
     record = find_session(nexus.ledger, label)
     tail = ThreadCache(nexus.ledger)
-    return find_latest_compaction(tail, None if record.tip is None else tail.step(record.tip))
+    return find_latest_compaction(tail, None if record.tip is None else tail.get_step(record.tip))
 
 
 def _print_steps(cli: CliContext, steps: tuple[Step, ...], *, full: bool, secrets: bool) -> None:

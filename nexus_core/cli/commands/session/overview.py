@@ -165,7 +165,7 @@ def read_overview(ledger: Ledger, record: SessionRecord) -> SessionOverview:
     if record.tip is None:
         return SessionOverview(record, maker=maker)
     tail = ThreadCache(ledger)
-    tip = tail.step(record.tip)
+    tip = tail.get_step(record.tip)
     turns, tokens, usage = count_turns(tail, tip), count_tokens(tail, tip), sum_usage(tail, tip)
     is_compacted, is_arranged = tip.compaction is not None, _has_other_renderer(ledger, tip)
     return SessionOverview(
@@ -179,7 +179,7 @@ def _has_other_renderer(ledger: Ledger, tip: Step) -> bool:
     renderer = None
     with suppress(ValueError, TypeError, KeyError, AttributeError):  # `verify` is for blobs that are damaged
         content = ledger.blob(address) if isinstance(address, str) else None
-        renderer = None if content is None else read_prefix(content).basis.get("renderer")
+        renderer = None if content is None else read_prefix(content).key.get("renderer")
     return renderer not in (None, "", LABELLED_RENDERER.name)
 
 

@@ -474,10 +474,10 @@ def _find_call(session: Session, ledger: Ledger, name: str) -> RecordedCall:
     record = ledger.session(session.name)
     if record is None or record.tip is None:
         raise _no_pending_call_error()
-    turn = Turn(ThreadCache(ledger).turn(record.tip))
+    turn = Turn(ThreadCache(ledger).read_turn(record.tip))
     found = [RecordedCall(key, call) for key, call in turn.calls.items() if name in (call.id, format_call_key(key))]
     if len(found) > 1:
-        found = [call for call in found if call.key not in turn.answers] or found[-1:]
+        found = [call for call in found if call.key not in turn.answered] or found[-1:]
     if len(found) > 1:
         keys = ", ".join(format_call_key(call.key) for call in found)
         raise UsageError(f"{len(found)} calls have the id {name!r}", hint=f"name one by its key: {keys}")

@@ -275,7 +275,7 @@ def read_newest_turns(ledger: Ledger, record: SessionRecord, wanted: int | None)
     turns: list[Turn] = []
     counted = 0
     steps: list[Step] = []
-    for step in skip_reverted(walk_back(ledger, record.tip, at_once=_STEPS_PER_READ)):
+    for step in skip_reverted(walk_back(ledger, record.tip, batch_size=_STEPS_PER_READ)):
         if steps and step.turn != steps[-1].turn and not continues_turn(steps[-1]):
             turns.append(Turn(steps[::-1]))
             counted += opens_turn(steps[-1])

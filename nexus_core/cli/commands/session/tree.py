@@ -487,7 +487,7 @@ def _walk_turns(ledger: Ledger, branch: StepBranch, forks: Mapping[str, Sequence
     """
     steps: list[Step] = []
     length = branch.end.position - branch.first.position + 1
-    walked = walk_back(ledger, branch.end.id, at_once=min(length, STEPS_PER_READ))
+    walked = walk_back(ledger, branch.end.id, batch_size=min(length, STEPS_PER_READ))
     own = list(takewhile(lambda step: step.branch == branch.id, walked)) if forks else []
     kept = {step.id for step in skip_reverted(own)}
     is_drawn = any(step.id in forks and step.id not in kept for step in own)
