@@ -104,7 +104,7 @@ class Engine:
             ensure_not_archived(state)
             if state.open_turn is None:
                 static, now = self._thread.static_context(state), self._thread.runtime.now()
-                given = inherit_user_profile(user_input, state.kept)
+                given = inherit_user_profile(user_input, state.stored_options)
                 # An input that cannot be rendered opens no turn: a renderer may refuse some, such as a time zone.
                 render_input(static.renderer, add_event(static.request, given.message, given.event), (), now)
                 return build_input_step(given, self._thread.model(state, static.settings), now)
@@ -364,7 +364,7 @@ class Engine:
         tip = None if state.tip is None else state.tip.id
         if self._sent_tip is None or self._sent_tip == tip:
             return True
-        since = [] if tip is None else self._thread.cache.since(self._sent_tip, tip)[1:]
+        since = [] if tip is None else self._thread.cache.read_since(self._sent_tip, tip)[1:]
         return tip is not None and all(step.kind in MARKER_KINDS and "popped" not in step.data for step in since)
 
     # ---- recording --------------------------------------------------------------------------------------------
@@ -401,7 +401,8 @@ class Engine:
         if state.tip is None or state.turn is None:
             return step
         data: dict[str, Any] = dict(step.data)
-        data["model"] = data["model"] or state.turn.sealed("model") or ""  # not every API names the model that answered
+        # Not every API names the model in its reply.
+        data["model"] = data["model"] or state.turn.get_rendered("model") or ""
         if self._sent_tip is not None and self._sent_tip != state.tip.id:
             data["asked"] = self._sent_tip
         budget = self._find_sent_budget(state)
@@ -409,8 +410,8 @@ class Engine:
             data["sent"] = sent = budget.total
             usage = read_usage(step.data.get("usage"))
             if usage is not None:
-                model = str(state.turn.sealed("model"))
-                data["calibration"] = add_calibration_sample(state.ratios, model, sent, usage.input_tokens)
+                model = str(state.turn.get_rendered("model"))
+                data["calibration"] = add_calibration_sample(state.calibration_samples, model, sent, usage.input_tokens)
         return replace(step, data=data)
 
     def _decide_agent_turn(self, state: SessionState, result: AgentResult) -> NewStep | RecordedBefore:
@@ -429,7 +430,7 @@ class Engine:
         return recorded
 
     def _describe_step(self, step: Step, *, duplicate: bool = False) -> RecordedStep:
-        recorded = self._thread.turn(step).recorded(step, duplicate=duplicate)
+        recorded = self._thread.turn(step).build_recorded_step(step, duplicate=duplicate)
         return replace(recorded, cache=self._thread.get_cache_report(step)) if step.kind == "reply" else recorded
 
 

@@ -114,13 +114,13 @@ class SessionThread:
 
     def model(self, state: SessionState, settings: Settings) -> str:
         """Return the id of the model to call."""
-        return settings.model_id(str(self.options.model or state.kept.get("model") or ""))
+        return settings.model_id(str(self.options.model or state.stored_options.get("model") or ""))
 
     def plan(self, state: SessionState, user_input: UserInput | None = None) -> CallPlan:
         """Plan the next call of the open turn, or of a preview with a user message."""
         static, findings = self._load_static(state)
         if user_input is not None:
-            user_input = inherit_user_profile(user_input, state.kept)
+            user_input = inherit_user_profile(user_input, state.stored_options)
         cache = self.cache if state.tip is not None else None
         model = self.model(state, static.settings)
         start = user_input is not None and self._starts(state, static.settings)
@@ -130,7 +130,7 @@ class SessionThread:
         plan = plan_call(
             self.runtime, cache, state, static, model, user_input=user_input, starts_session=start, find_trigger=due
         )
-        if state.epoch and self.runtime.prefixes.find(state.epoch, state.view) is None:
+        if state.epoch and self.runtime.prefixes.find(state.epoch, state.sections_digest) is None:
             self._missing_prefix = state.epoch
         if self._missing_prefix:  # the call is planned again once the step with the new prompt is stored
             findings = (*findings, _build_prompt_gone_finding(self._missing_prefix))
@@ -138,7 +138,7 @@ class SessionThread:
             findings = (*findings, _build_no_model_finding())
         if moved := self.find_move(state.record):
             findings = (*findings, moved)
-        if cache is not None and (changed := cache.changed()):
+        if cache is not None and (changed := cache.list_changed_steps()):
             findings = (*findings, _build_changed_finding(changed))
         return plan._replace(findings=(*findings, *plan.findings))
 
@@ -163,7 +163,7 @@ class SessionThread:
     @property
     def cache(self) -> ThreadCache:
         """The session's newest steps, in memory."""
-        return self.runtime.cache(self.label)
+        return self.runtime.get_cache(self.label)
 
     def _starts(self, state: SessionState, settings: Settings) -> bool:
         """Return True if the next user message starts the session, which then says when; a fork has started before."""
@@ -176,7 +176,7 @@ class SessionThread:
             found = self._load_directories(state)
         except (FileError, ConfigError) as error:
             return self._restore_static(state, error), (_build_unread_finding(error),)
-        return self.runtime.static_contexts.stand(found, self._fields(state, found[-1][1].settings)), ()
+        return self.runtime.static_contexts.get_static_context(found, self._fields(state, found[-1][1].settings)), ()
 
     def _restore_static(self, state: SessionState, error: NexusError) -> StaticContext:
         """Return the static context of the last call, so that a session continues although files cannot be read.
@@ -188,11 +188,11 @@ class SessionThread:
         epoch = prefixes.find(state.epoch, state.sections_digest)
         if epoch is None or epoch.key.get("reloads", 0) != state.reloads:
             raise error
-        found = static_contexts.last_look(self._list_directories(state), self._mode(state))
+        found = static_contexts.get_last_load(self._list_directories(state), self._mode(state))
         if found is not None:
             self._settings = found[-1][1].settings
-            return static_contexts.stand(found, self._fields(state, self._settings))
-        self._settings = prefixes.setup(state.setup) if state.setup else Settings()
+            return static_contexts.get_static_context(found, self._fields(state, self._settings))
+        self._settings = prefixes.read_settings(state.settings_digest) if state.settings_digest else Settings()
         request = Request(cwd=self._list_directories(state)[-1], home=self.runtime.home, mode=self._mode(state))
         request = replace(request, **self._fields(state, self._settings)).standing
         from nexus_core.request.static_context import StoredStaticContext, prefix_matches
@@ -205,13 +205,13 @@ class SessionThread:
 
     def _fields(self, state: SessionState, settings: Settings) -> dict[str, Any]:
         """Return the fields of requests that the caller's options decide."""
-        fields = self.options.over(state.kept)
+        fields = self.options.over(state.stored_options)
         fields.pop("model", None)
         fields["mode"] = self._mode(state)
         return fields | {"tools": self._given_tools(state, settings), "session": self.label}
 
     def _load_directories(self, state: SessionState) -> list[LoadedDirectory]:
-        found = self.runtime.static_contexts.look(self._list_directories(state), self._mode(state))
+        found = self.runtime.static_contexts.load(self._list_directories(state), self._mode(state))
         self._settings = found[-1][1].settings
         return found
 
@@ -219,7 +219,7 @@ class SessionThread:
         return get_mode(self.options.over(state.stored_options))
 
     def _list_directories(self, state: SessionState) -> list[Path]:
-        inherited = state.kept.get("inherits")
+        inherited = state.stored_options.get("inherits")
         return [Path(each) for each in inherited] if isinstance(inherited, list) else [self.runtime.cwd]
 
     def _given_tools(self, state: SessionState, settings: Settings) -> tuple[Tool, ...]:
@@ -236,11 +236,11 @@ class SessionThread:
 
     def turn(self, step: Step) -> Turn:
         """Return the turn of a step, up to that step."""
-        return Turn(self.cache.turn(step.id))
+        return Turn(self.cache.read_turn(step.id))
 
     def list_newest(self, state: SessionState) -> Sequence[Step]:
         """Return some dozens of the newest steps."""
-        return () if state.tip is None else self.cache.newest(state.tip.id, lambda _: True)
+        return () if state.tip is None else self.cache.read_newest(state.tip.id, lambda _: True)
 
     def messages(self, tip: Step, *, original: bool = False) -> tuple[Message, ...]:
         """Return the latest summary and the messages that it keeps, or all messages.
@@ -250,7 +250,7 @@ class SessionThread:
             original: Whether user messages are returned as they were given, not as they were sent.
         """
         items = read_thread(self.cache, tip, NullSizer(), ReadLimits())
-        return tuple((original and each.said) or each.message for each in items)
+        return tuple((original and each.original) or each.message for each in items)
 
     def sum_usage(self, tip: Step) -> Usage:
         """Return the tokens used since the first turn."""
@@ -354,7 +354,7 @@ class SessionThread:
         state = self.read()
         found = self._load_directories(state)
         settings = found[-1][1].settings
-        kept = {**state.kept, **self.options.said}
+        kept = {**state.stored_options, **self.options.said}
         made = {name: value for name, value in kept.items() if name in INHERITED_OPTIONS}
         if (mode := get_subagent_mode(get_mode(kept))) != DEFAULT_MODE:
             made["mode"] = mode
@@ -372,7 +372,11 @@ class SessionThread:
                 self._load_directories(state)
             except NexusError:
                 with suppress(MissingBlobError):
-                    return self.runtime.prefixes.setup(state.setup) if state.setup else Settings()
+                    return (
+                        self.runtime.prefixes.read_settings(state.settings_digest)
+                        if state.settings_digest
+                        else Settings()
+                    )
         return self._settings or Settings()
 
     def _remembered(self, step: NewStep) -> dict[str, Any]:
@@ -405,7 +409,7 @@ class SessionThread:
     def _count(self, step: NewStep, state: SessionState) -> NewStep:
         """Return a step with the tokens of its messages; long tool results are truncated once and for all."""
         settings = self._get_settings(state)
-        sizer = self.runtime.sizer(self.model(state, settings), settings)
+        sizer = self.runtime.get_sizer(self.model(state, settings), settings)
         limit = get_number(settings, "truncation.tool_result_tokens", MAX_RESULT_TOKENS)
         data: dict[str, Any] = dict(step.data)
         clamps = find_clamps(step.messages, limit, sizer.counter.count)

@@ -121,7 +121,7 @@ def read_worker_options(orders: SpawnArguments, tools: Sequence[object], dialect
 
 def find_worker_report(state: SessionState) -> WorkerReport | None:
     """Return the final reply of a finished worker; None if no call waits for it, or it has not finished."""
-    parent, call, turn = state.kept.get("parent"), state.kept.get("call"), state.turn
+    parent, call, turn = state.stored_options.get("parent"), state.stored_options.get("call"), state.turn
     if not isinstance(parent, str) or not isinstance(call, list) or turn is None or turn.is_open:
         return None
     last = turn.steps[-1]
