@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nexus_core.dialects.requests import count_message_bytes, count_tool_bytes
 from nexus_core.history.items import split_history
 from nexus_core.history.media_placeholders import REQUEST_BYTES_RULE
 from nexus_core.rendering import render_section
 from nexus_core.tokens.messages import count_tools
 from nexus_core.types.budget import Decision
 from nexus_core.types.digest import blake2b
+from nexus_core.types.messages import Message
 from nexus_core.types.prompt import Placement, Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from nexus_core.history.items import HistoryItem
+    from nexus_core.request.prefix import Prefix
     from nexus_core.request.tools import ToolOffer
     from nexus_core.tokens.counters import CachingCounter
     from nexus_core.types.prompt import Section
@@ -203,3 +206,52 @@ def _drop(rule: str, index: int, tokens: int) -> Decision:
 
 def _compute_digest(text: str) -> str:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+MAX_CACHED_PREFIXES = 64
+"""Prefixes of which sizes are cached; then the cache is cleared."""
+
+
+class PrefixSizer:
+    """Sizes of system prompts and tools by one counter, for all sessions.
+
+    Args:
+        counter: The token counter.
+    """
+
+    def __init__(self, counter: CachingCounter) -> None:
+        self.counter = counter
+        self._tokens: dict[str, dict[str, int]] = {}
+        self._bytes: dict[str, dict[str, int]] = {}
+        self._placements: dict[str, tuple[Sequence[ToolOffer], tuple[Placement, ...]]] = {}
+
+    def count_tokens(self, prefix: Prefix) -> dict[str, int]:
+        """Return the tokens of system prompt and tools."""
+        cached = self._tokens.get(prefix.digest)
+        if cached is None:
+            _limit_cache(self._tokens)
+            system = self.counter.count_messages([Message("system", prefix.system)]) if prefix.system else 0
+            self._tokens[prefix.digest] = cached = {"system": system, "tools": count_tools(self.counter, prefix.tools)}
+        return cached
+
+    def count_bytes(self, prefix: Prefix) -> dict[str, int]:
+        """Return the bytes of system prompt and tools in a request body."""
+        cached = self._bytes.get(prefix.digest)
+        if cached is None:
+            _limit_cache(self._bytes)
+            system = count_message_bytes(Message("system", prefix.system)) if prefix.system else 0
+            self._bytes[prefix.digest] = cached = {"system": system, "tools": count_tool_bytes(prefix.tools)}
+        return cached
+
+    def place(self, digest: str, sections: Iterable[Section], offers: Sequence[ToolOffer]) -> tuple[Placement, ...]:
+        """Return the placements of the static zone, cached by the digest of the prefix."""
+        cached = self._placements.get(digest)
+        if cached is None or cached[0] is not offers:
+            _limit_cache(self._placements)
+            self._placements[digest] = cached = offers, place_static(sections, offers, self.counter)
+        return cached[1]
+
+
+def _limit_cache(cache: dict[str, Any]) -> None:
+    if len(cache) >= MAX_CACHED_PREFIXES:
+        cache.clear()

@@ -13,28 +13,26 @@ from difflib import unified_diff
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.dialects.neutral import decode_value, encode_value
-from nexus_core.dialects.requests import count_message_bytes, count_tool_bytes
 from nexus_core.errors import LedgerError
 from nexus_core.ledger.codec import compute_blob_digest
 from nexus_core.ledger.json_text import write_json
 from nexus_core.ledger.url import without_secret
-from nexus_core.request.placements import place_static
-from nexus_core.tokens.messages import count_tools
+from nexus_core.request.static_context import StaticContext
+from nexus_core.request.tools import CALLER_SOURCE, ToolOffer
 from nexus_core.types.digest import blake2b
-from nexus_core.types.messages import Message, Tool
+from nexus_core.types.layers import LoadedLayers
+from nexus_core.types.messages import Tool
 from nexus_core.types.prompt import Section, Source, merge_section_data
+from nexus_core.types.request import DEFAULT_MODE
 from nexus_core.types.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from nexus_core.request.static_context import StaticContext
-    from nexus_core.request.tools import ToolOffer
-    from nexus_core.tokens.counters import CachingCounter
+    from nexus_core.host.manager import Host
     from nexus_core.types.ledger import Ledger
     from nexus_core.types.messages import JSON
-    from nexus_core.types.prompt import Placement
-    from nexus_core.types.request import AgentMode
+    from nexus_core.types.request import AgentMode, Request
 
 FIRST_VERSION = 1
 OLD_MODE: AgentMode = "repl"
@@ -415,41 +413,51 @@ def _get_section_name(section: Section) -> str:
 # ---- sizes ----------------------------------------------------------------------------------------------------------
 
 
-class PrefixSizer:
-    """Sizes of system prompts and tools by one counter, for all sessions.
+class StoredStaticContext(StaticContext):
+    """Static context of a stored prefix.
+
+    It loads no layers, so no project setting that needs approval takes effect.
 
     Args:
-        counter: The token counter.
+        request: The request, as the prefix has it.
+        settings: The stored settings.
+        prefix: The stored prefix.
+        sections: The sections that the model was last sent.
+        host: The plugin manager.
     """
 
-    def __init__(self, counter: CachingCounter) -> None:
-        self.counter = counter
-        self._tokens: dict[str, dict[str, int]] = {}
-        self._bytes: dict[str, dict[str, int]] = {}
-        self._placements: dict[str, tuple[Sequence[ToolOffer], tuple[Placement, ...]]] = {}
+    def __init__(
+        self, request: Request, settings: Settings, prefix: Prefix, sections: Iterable[Section], host: Host
+    ) -> None:
+        super().__init__(request, LoadedLayers(settings=settings), (), host)
+        permissions = prefix.key.get("permissions")
+        self._permissions = tuple(map(str, permissions)) if isinstance(permissions, list) else super().permissions
+        self.sections = tuple(sections)
+        self.tool_offers = tuple(ToolOffer(tool, CALLER_SOURCE) for tool in prefix.tools)
+        self.prefix_key = {name: value for name, value in prefix.key.items() if name != "reloads"}
 
-    def count_tokens(self, prefix: Prefix) -> dict[str, int]:
-        """Return the tokens of system prompt and tools."""
-        cached = self._tokens.get(prefix.digest)
-        if cached is None:
-            _limit_cache(self._tokens)
-            system = self.counter.count_messages([Message("system", prefix.system)]) if prefix.system else 0
-            self._tokens[prefix.digest] = cached = {"system": system, "tools": count_tools(self.counter, prefix.tools)}
-        return cached
+    @property
+    def permissions(self) -> tuple[str, ...]:
+        """The stored permissions."""
+        return self._permissions
 
-    def count_bytes(self, prefix: Prefix) -> dict[str, int]:
-        """Return the bytes of system prompt and tools in a request body."""
-        cached = self._bytes.get(prefix.digest)
-        if cached is None:
-            _limit_cache(self._bytes)
-            system = count_message_bytes(Message("system", prefix.system)) if prefix.system else 0
-            self._bytes[prefix.digest] = cached = {"system": system, "tools": count_tool_bytes(prefix.tools)}
-        return cached
 
-    def place(self, digest: str, sections: Iterable[Section], offers: Sequence[ToolOffer]) -> tuple[Placement, ...]:
-        """Return the placements of the static zone, cached by the digest of the prefix."""
-        cached = self._placements.get(digest)
-        if cached is None or cached[0] is not offers:
-            _limit_cache(self._placements)
-            self._placements[digest] = cached = offers, place_static(sections, offers, self.counter)
-        return cached[1]
+def prefix_matches(prefix: Prefix, request: Request) -> bool:
+    """True if a prefix was built for the agent options of a request."""
+    key, permissions = prefix.key, prefix.key.get("permissions")
+    return (
+        key.get("role") == request.role
+        and request.renderer in ("", key.get("renderer"))
+        and isinstance(permissions, list)
+        and permissions[1:] == list(request.permissions or ())
+        and key.get("system_prompt", "") == request.system_prompt
+        and key.get("task") == request.task
+        and _serves_mode(key.get("mode"), request.mode)
+        and key.get("skills") == (None if request.skills is None else list(request.skills))
+        and key.get("tools") == [encode_value(tool) for tool in request.tools or ()]
+    )
+
+
+def _serves_mode(prefix_mode: object, wanted: AgentMode) -> bool:
+    """True if a prefix serves a mode; old ones without a mode serve two."""
+    return prefix_mode == wanted if prefix_mode is not None else wanted in (DEFAULT_MODE, OLD_MODE)

@@ -6,7 +6,8 @@ import time
 from typing import TYPE_CHECKING
 
 from nexus_core.dialects.registry import get_default_registry
-from nexus_core.request.prefix import PrefixSizer, PrefixStore
+from nexus_core.request.placements import PrefixSizer
+from nexus_core.request.prefix import PrefixStore
 from nexus_core.thread.sizes import TokenSizer
 from nexus_core.tokens.counters import find_model_finding, get_model, open_counter
 

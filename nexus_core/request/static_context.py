@@ -5,24 +5,20 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from nexus_core.dialects.neutral import encode_value
 from nexus_core.rendering import LABELLED_RENDERER, find_agent_role, find_renderer, get_replacing_plugin, sort_sections
-from nexus_core.request.prefix import OLD_MODE
 from nexus_core.request.renderer import configure_renderer, render_system
-from nexus_core.request.tools import CALLER_SOURCE, ToolOffer
-from nexus_core.types.layers import LoadedLayers
 from nexus_core.types.prompt import Section, Source
-from nexus_core.types.request import DEFAULT_MODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
     from nexus_core.host.manager import Host
-    from nexus_core.request.prefix import Prefix
+    from nexus_core.request.tools import ToolOffer
+    from nexus_core.types.layers import LoadedLayers
     from nexus_core.types.messages import JSON, Tool
     from nexus_core.types.prompt import AgentRole, Renderer
-    from nexus_core.types.request import AgentMode, Request
+    from nexus_core.types.request import Request
     from nexus_core.types.settings import Settings
 
 
@@ -103,6 +99,8 @@ class StaticContext:
     @cached_property
     def prefix_key(self) -> JSON:
         """The values that start a new prefix at once when one of them changes."""
+        from nexus_core.dialects.neutral import encode_value
+
         request, rules = self.request, self.settings.get("permissions")
         plugin = get_replacing_plugin(self._host, self.renderer)
         replacing = {"renderer_plugin": plugin} if plugin else {}
@@ -167,53 +165,3 @@ def _compute_digest(content: bytes) -> str:
     from nexus_core.ledger.codec import compute_blob_digest
 
     return compute_blob_digest(content)
-
-
-class StoredStaticContext(StaticContext):
-    """Static context of a stored prefix.
-
-    It loads no layers, so no project setting that needs approval takes effect.
-
-    Args:
-        request: The request, as the prefix has it.
-        settings: The stored settings.
-        prefix: The stored prefix.
-        sections: The sections that the model was last sent.
-        host: The plugin manager.
-    """
-
-    def __init__(
-        self, request: Request, settings: Settings, prefix: Prefix, sections: Iterable[Section], host: Host
-    ) -> None:
-        super().__init__(request, LoadedLayers(settings=settings), (), host)
-        permissions = prefix.key.get("permissions")
-        self._permissions = tuple(map(str, permissions)) if isinstance(permissions, list) else super().permissions
-        self.sections = tuple(sections)
-        self.tool_offers = tuple(ToolOffer(tool, CALLER_SOURCE) for tool in prefix.tools)
-        self.prefix_key = {name: value for name, value in prefix.key.items() if name != "reloads"}
-
-    @property
-    def permissions(self) -> tuple[str, ...]:
-        """The stored permissions."""
-        return self._permissions
-
-
-def prefix_matches(prefix: Prefix, request: Request) -> bool:
-    """True if a prefix was built for the agent options of a request."""
-    key, permissions = prefix.key, prefix.key.get("permissions")
-    return (
-        key.get("role") == request.role
-        and request.renderer in ("", key.get("renderer"))
-        and isinstance(permissions, list)
-        and permissions[1:] == list(request.permissions or ())
-        and key.get("system_prompt", "") == request.system_prompt
-        and key.get("task") == request.task
-        and _serves_mode(key.get("mode"), request.mode)
-        and key.get("skills") == (None if request.skills is None else list(request.skills))
-        and key.get("tools") == [encode_value(tool) for tool in request.tools or ()]
-    )
-
-
-def _serves_mode(prefix_mode: object, wanted: AgentMode) -> bool:
-    """True if a prefix serves a mode; old ones without a mode serve two."""
-    return prefix_mode == wanted if prefix_mode is not None else wanted in (DEFAULT_MODE, OLD_MODE)

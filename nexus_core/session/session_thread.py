@@ -195,7 +195,7 @@ class SessionThread:
         self._settings = prefixes.read_settings(state.settings_digest) if state.settings_digest else Settings()
         request = Request(cwd=self._list_directories(state)[-1], home=self.runtime.home, mode=self._mode(state))
         request = replace(request, **self._fields(state, self._settings)).standing
-        from nexus_core.request.static_context import StoredStaticContext, prefix_matches
+        from nexus_core.request.prefix import StoredStaticContext, prefix_matches
 
         if not prefix_matches(prefix, request):
             raise error
