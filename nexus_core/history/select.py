@@ -1,17 +1,181 @@
-"""Calls of truncation strategies, and validation of their results."""
+"""Selection of the items that fit a budget, by a truncation strategy.
+
+`select` is the only place that decides which messages stay, for `fit`, sessions and `ContextManager`.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from nexus_core.errors import NexusError, PluginError
+from nexus_core.history.groups import IndexRange, join_ranges
 from nexus_core.host.calls import describe_exception
 from nexus_core.host.discovery import OWN_DISTRIBUTION
+from nexus_core.types.base import dataclass
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from nexus_core.types.budget import GroupSizes, TruncationStrategy
+    from nexus_core.types.messages import Role
 
 NEWEST_GROUP = slice(-1, None)
+
+OverflowAction = Literal["keep", "drop"]
+"""Whether the newest group stays if it does not fit: `drop` keeps pinned and open items only."""
+
+
+class SelectableItems(Protocol):
+    """Items in groups that are kept or dropped together, as `select` reads them.
+
+    Indices are those of the caller's list. A pinned item may be in no group; then strategies do not see it.
+
+    Attributes:
+        bounds: The indices of all items.
+        is_whole: True if no item before the first was removed earlier.
+        sizes: The sizes of the groups, for a strategy.
+    """
+
+    @property
+    def bounds(self) -> IndexRange:
+        """The indices of all items."""
+
+    @property
+    def is_whole(self) -> bool:
+        """True if no item before the first was removed earlier."""
+
+    @property
+    def sizes(self) -> GroupSizes:
+        """The sizes of the groups, for a strategy."""
+
+    def fits(self, budget: int) -> bool:
+        """Return True if all items fit together."""
+
+    def ranges(self, slices: Iterable[slice]) -> list[IndexRange]:
+        """Return the items of the selected groups: ascending ranges that do not touch."""
+
+    def measure(self, ranges: Iterable[IndexRange]) -> int:
+        """Return the size of items."""
+
+    def is_grouped(self, index: int) -> bool:
+        """Return True if an item is in a group."""
+
+    def is_open(self, index: int) -> bool:
+        """Return True for an item of the open turn, which the model has to read to go on."""
+
+    def sender(self, index: int) -> Role:
+        """Return the role of an item's sender."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The items that are kept.
+
+    Attributes:
+        bounds: The indices of all items.
+        kept: Ascending ranges that do not touch.
+        size: The size of the kept items.
+        headless: The size of the chosen items that were left out since the first must have another role.
+    """
+
+    bounds: IndexRange
+    kept: tuple[IndexRange, ...]
+    size: int
+    headless: int = 0
+
+    @property
+    def indices(self) -> list[int]:
+        """The indices of the kept items, ascending."""
+        return [index for span in self.kept for index in range(*span)]
+
+    @property
+    def dropped(self) -> list[IndexRange]:
+        """The ranges between and around those that are kept."""
+        first, end = self.bounds
+        starts = [first, *(span.end for span in self.kept)]
+        ends = [*(span.first for span in self.kept), end]
+        return [IndexRange(*gap) for gap in zip(starts, ends, strict=True) if gap[0] < gap[1]]
+
+    def __len__(self) -> int:
+        return sum(end - first for first, end in self.kept)
+
+    def __contains__(self, index: int) -> bool:
+        return _contains(self.kept, index)
+
+
+def select(
+    items: SelectableItems,
+    budget: int,
+    strategy: TruncationStrategy,
+    pinned: Sequence[int] = (),
+    *,
+    first_role: Role | None = None,
+    low_water: float = 1,
+    on_overflow: OverflowAction = "keep",
+) -> Selection:
+    """Return the items that stay: all if they fit, otherwise the pinned ones and the groups that a strategy chooses.
+
+    The strategy gets the budget without the size of the pinned items that it does not choose. The newest group stays
+    too, unless `on_overflow` drops it.
+
+    Args:
+        items: The items.
+        budget: What they may take, in the unit of their sizes.
+        strategy: The truncation strategy.
+        pinned: Indices of items that stay in any case, ascending.
+        first_role: The sender of the first chosen item, if items before it are left out; None for any. Open items may
+            be the first as well. If no chosen item qualifies, all of them stay, or none with `on_overflow="drop"`.
+        low_water: If not all items fit, the share of the budget that the kept ones may take, so that the next
+            selection is not needed soon.
+        on_overflow: What to do if the chosen groups do not fit into the whole budget.
+
+    Raises:
+        PluginError: The strategy failed, or its result is not a list of slices.
+    """
+    ungrouped: list[IndexRange] = []
+    if items.fits(budget):
+        chosen = [items.bounds] if items.bounds.first < items.bounds.end else []
+    else:
+        ungrouped = _to_ranges(index for index in pinned if not items.is_grouped(index))
+        reserved = items.measure(ungrouped)
+        room = (budget if low_water == 1 else int(budget * low_water)) - reserved
+        chosen = _choose(items, room, strategy)
+        if missing := [index for index in pinned if items.is_grouped(index) and not _contains(chosen, index)]:
+            added = _to_ranges(missing)
+            chosen = join_ranges([*_choose(items, room - items.measure(added), strategy), *added])
+        if on_overflow == "drop" and items.measure(chosen) > budget - reserved:
+            chosen = _to_ranges(index for span in chosen for index in range(*span) if items.is_open(index))
+    begun = chosen if first_role is None else _begin_with(first_role, items, chosen, pinned, on_overflow)
+    headless = 0 if begun is chosen else items.measure(chosen) - items.measure(begun)
+    kept = join_ranges([*begun, *ungrouped]) if ungrouped else begun
+    return Selection(items.bounds, tuple(kept), items.measure(kept), headless)
+
+
+def _choose(items: SelectableItems, budget: int, strategy: TruncationStrategy) -> list[IndexRange]:
+    newest = items.ranges([NEWEST_GROUP])
+    if budget <= 0 or not newest:
+        return newest
+    return items.ranges(call_strategy(strategy, items.sizes, budget))
+
+
+def _begin_with(
+    role: Role, items: SelectableItems, chosen: list[IndexRange], pinned: Sequence[int], on_overflow: OverflowAction
+) -> list[IndexRange]:
+    """Return the chosen items from the first on that may follow a gap."""
+    if not chosen or (items.is_whole and chosen[0].first == items.bounds.first):
+        return chosen
+    for index in (index for span in chosen for index in range(*span)):
+        if items.sender(index) == role or items.is_open(index) or index in pinned:
+            return [IndexRange(max(span.first, index), span.end) for span in chosen if span.end > index]
+    return chosen if on_overflow == "keep" else []
+
+
+def _to_ranges(indices: Iterable[int]) -> list[IndexRange]:
+    return join_ranges(IndexRange(index, index + 1) for index in indices)
+
+
+def _contains(ranges: Iterable[IndexRange], index: int) -> bool:
+    return any(first <= index < end for first, end in ranges)
 
 
 def call_strategy(truncation: TruncationStrategy, groups: GroupSizes, budget: int) -> list[slice]:
