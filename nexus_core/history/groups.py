@@ -271,6 +271,18 @@ def join_ranges(spans: Iterable[IndexRange]) -> list[IndexRange]:
     return apart
 
 
+def to_ranges(indices: Iterable[int]) -> list[IndexRange]:
+    """Return indices as ascending ranges that do not touch."""
+    return join_ranges(IndexRange(index, index + 1) for index in indices)
+
+
+def find_gaps(bounds: IndexRange, ranges: Sequence[IndexRange]) -> list[IndexRange]:
+    """Return the ranges within bounds that are before, between and after other ranges."""
+    starts = [bounds.first, *(span.end for span in ranges)]
+    ends = [*(span.first for span in ranges), bounds.end]
+    return [IndexRange(first, end) for first, end in zip(starts, ends, strict=True) if first < end]
+
+
 class GrowingHistory:
     """Messages in groups that are kept or dropped together, with running sums of their tokens.
 
@@ -381,14 +393,16 @@ class LazyGroups:
         size: Returns the size of the message at an index.
 
     Attributes:
-        size: The function passed as `size`.
+        bounds: The indices of the conversation.
+        is_whole: True, since the list starts with the first message.
     """
+
+    is_whole = True
 
     def __init__(self, read: Callable[[int], Message], first: int, end: int, size: Callable[[int], int]) -> None:
         self._read = read
-        self._first = first
-        self._end = end
-        self.size = size
+        self._size = size
+        self.bounds = IndexRange(first, end)
         self._older: Iterator[MessageGroup] = group_newest_first(read, end, first)
         self._newest: list[MessageGroup] = []
         self._sums = [0]
@@ -425,17 +439,42 @@ class LazyGroups:
             pass
         return self._newest[-index - 1] if -index <= len(self._newest) else None
 
-    def spans(self, slices: Iterable[slice]) -> list[IndexRange]:
+    @property
+    def sizes(self) -> LazyGroups:
+        """The sizes of the groups: the object itself."""
+        return self
+
+    def fits(self, budget: int) -> bool:
+        """Return True if all groups fit into a budget. Only one group more than fits is counted."""
+        return self.group(-self.newest(budget, at_least=0) - 1) is None
+
+    def measure(self, ranges: Iterable[IndexRange]) -> int:
+        """Return the size of some ranges."""
+        return sum([sum(map(self._size, range(*span))) for span in ranges])
+
+    def is_grouped(self, index: int) -> bool:
+        """Return True: every message of the conversation is in a group."""
+        return self.bounds.first <= index < self.bounds.end
+
+    def is_open(self, index: int) -> bool:  # noqa: ARG002 - the protocol of `select`
+        """Return False: a list has no turns."""
+        return False
+
+    def sender(self, index: int) -> Role:
+        """Return the role of a message's sender."""
+        return get_sender(self._read(index))
+
+    def ranges(self, slices: Iterable[slice]) -> list[IndexRange]:
         """Return the index ranges of the selected groups, ascending, with neighbours joined."""
         return join_ranges(filter(None, map(self._span, slices)))
 
     def _span(self, part: slice) -> IndexRange | None:
         if part == slice(0, 1):
-            oldest = self._oldest_group() if self._end > self._first else None
+            oldest = self._oldest_group() if self.bounds.end > self.bounds.first else None
             return IndexRange(oldest.first, oldest.last + 1) if oldest else None
         if part.start is not None and part.start < 0 and part.stop is None:
             oldest = self.group(part.start) or self.group(-len(self))
-            return IndexRange(oldest.first, self._end) if oldest else None
+            return IndexRange(oldest.first, self.bounds.end) if oldest else None
         first, last, _ = part.indices(len(self))
         if first >= last:
             return None
@@ -452,17 +491,17 @@ class LazyGroups:
 
     def _tokens(self, group: MessageGroup) -> int:
         if group.first == group.last:  # fast path: most groups have one message
-            return self.size(group.first)
-        return sum([self.size(place) for place in range(group.first, group.last + 1)])
+            return self._size(group.first)
+        return sum([self._size(place) for place in range(group.first, group.last + 1)])
 
     def _oldest_group(self) -> MessageGroup:
         """Return the first group, reading from the beginning until another starts."""
         if self._oldest is None:
             beginning = GrowingHistory()
-            for place in range(self._first, self._end):
+            for place in range(*self.bounds):
                 beginning.append(self._read(place), 0)
                 if len(beginning.sizes) > 1:
                     break
             first, last, is_open = group_messages(beginning.messages)[0]
-            self._oldest = MessageGroup(self._first + first, self._first + last, is_open)
+            self._oldest = MessageGroup(self.bounds.first + first, self.bounds.first + last, is_open)
         return self._oldest

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from nexus_core.errors import NexusError, PluginError
-from nexus_core.history.groups import IndexRange, join_ranges
+from nexus_core.history.groups import IndexRange, find_gaps, join_ranges, to_ranges
 from nexus_core.host.calls import describe_exception
 from nexus_core.host.discovery import OWN_DISTRIBUTION
 from nexus_core.types.base import dataclass
@@ -91,10 +91,7 @@ class Selection:
     @property
     def dropped(self) -> list[IndexRange]:
         """The ranges between and around those that are kept."""
-        first, end = self.bounds
-        starts = [first, *(span.end for span in self.kept)]
-        ends = [*(span.first for span in self.kept), end]
-        return [IndexRange(*gap) for gap in zip(starts, ends, strict=True) if gap[0] < gap[1]]
+        return find_gaps(self.bounds, self.kept)
 
     def __len__(self) -> int:
         return sum(end - first for first, end in self.kept)
@@ -136,15 +133,15 @@ def select(
     if items.fits(budget):
         chosen = [items.bounds] if items.bounds.first < items.bounds.end else []
     else:
-        ungrouped = _to_ranges(index for index in pinned if not items.is_grouped(index))
+        ungrouped = to_ranges(index for index in pinned if not items.is_grouped(index))
         reserved = items.measure(ungrouped)
         room = (budget if low_water == 1 else int(budget * low_water)) - reserved
         chosen = _choose(items, room, strategy)
         if missing := [index for index in pinned if items.is_grouped(index) and not _contains(chosen, index)]:
-            added = _to_ranges(missing)
+            added = to_ranges(missing)
             chosen = join_ranges([*_choose(items, room - items.measure(added), strategy), *added])
         if on_overflow == "drop" and items.measure(chosen) > budget - reserved:
-            chosen = _to_ranges(index for span in chosen for index in range(*span) if items.is_open(index))
+            chosen = to_ranges(index for span in chosen for index in range(*span) if items.is_open(index))
     begun = chosen if first_role is None else _begin_with(first_role, items, chosen, pinned, on_overflow)
     headless = 0 if begun is chosen else items.measure(chosen) - items.measure(begun)
     kept = join_ranges([*begun, *ungrouped]) if ungrouped else begun
@@ -168,10 +165,6 @@ def _begin_with(
         if items.sender(index) == role or items.is_open(index) or index in pinned:
             return [IndexRange(max(span.first, index), span.end) for span in chosen if span.end > index]
     return chosen if on_overflow == "keep" else []
-
-
-def _to_ranges(indices: Iterable[int]) -> list[IndexRange]:
-    return join_ranges(IndexRange(index, index + 1) for index in indices)
 
 
 def _contains(ranges: Iterable[IndexRange], index: int) -> bool:

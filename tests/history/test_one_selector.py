@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus_core import Nexus, fit, hookimpl
+from nexus_core import Nexus, fit, get_dialect, hookimpl
 from nexus_core.context import ContextConfig, ContextManager
 from nexus_core.dialects.requests import count_message_bytes
 from nexus_core.errors import NexusError
@@ -98,7 +98,7 @@ def attempt(choose: Any, *arguments: Any, **options: Any) -> tuple[object, list[
     return given, list(ASKED)
 
 
-def fitted(choose: Any, messages: list[Message], **options: Any) -> object:
+def fitted(choose: Any, messages: list[Any], **options: Any) -> object:
     counter = Characters()
     result, asked = attempt(choose, messages, counter=counter, **options)
     if isinstance(result, tuple):
@@ -108,8 +108,9 @@ def fitted(choose: Any, messages: list[Message], **options: Any) -> object:
     return kept, result.decisions, result.budget, result.findings, asked, counter.asked  # type: ignore[attr-defined]
 
 
-def assert_fit_is_the_same(messages: list[Message], **options: Any) -> None:
-    assert fitted(fit, messages, **options) == fitted(old_fit, messages, **options)
+def assert_fit_is_the_same(messages: list[Message], *, api: str, **options: Any) -> None:
+    given: list[Any] = messages if api == "neutral" else get_dialect(api).write(messages)
+    assert fitted(fit, given, api=api, **options) == fitted(old_fit, given, api=api, **options)
 
 
 @settings(max_examples=examples(1500))
