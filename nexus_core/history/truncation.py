@@ -6,18 +6,18 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.dialects.requests import count_message_bytes
-from nexus_core.history.groups import RunningSums, group_messages, group_newest_first
+from nexus_core.history.groups import IndexRange, RunningSums, get_sender, group_messages, group_newest_first, to_ranges
 from nexus_core.history.items import MessageRange, TruncationPoint, get_bytes, get_tokens
 from nexus_core.history.media_placeholders import count_media, replace_media
-from nexus_core.history.select import NEWEST_GROUP, call_strategy
+from nexus_core.history.select import select
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from nexus_core.history.groups import MessageGroup
     from nexus_core.history.items import HistoryItem, MessageKey
     from nexus_core.types.budget import TruncationStrategy
-    from nexus_core.types.messages import Message
+    from nexus_core.types.messages import Message, Role
 
 LOW_WATER = 0.6
 """When something has to be left out, what stays takes no more than this share of the room."""
@@ -28,18 +28,6 @@ class GroupedItems(NamedTuple):
 
     groups: list[MessageGroup]
     sums: RunningSums
-
-
-class SizeLimit(NamedTuple):
-    """One of the two ways in which messages may be too much.
-
-    Attributes:
-        room: What there is for them.
-        of: What a message takes of it.
-    """
-
-    room: int
-    of: Callable[[HistoryItem], int]
 
 
 class FitLimits(NamedTuple):
@@ -84,16 +72,6 @@ class FitLimits(NamedTuple):
         turn = self.turn
         fixed = {place for place, each in enumerate(sent) if not each.turn or (each.is_input and each.turn == turn)}
         return fixed | _pinned(sent, self.pinned)
-
-    @property
-    def tokens_scale(self) -> SizeLimit:
-        """What there is room for in tokens."""
-        return SizeLimit(self.room, get_tokens)
-
-    @property
-    def bytes_scale(self) -> SizeLimit:
-        """The same in bytes."""
-        return SizeLimit(self.bytes, get_bytes)
 
 
 def _pinned(sent: Sequence[HistoryItem], pins: Collection[str]) -> set[int]:
@@ -196,11 +174,11 @@ def fit_items(sent: Sequence[HistoryItem], cut: TruncationPoint | None, limits: 
         cut: Where they were cut before.
         limits: What there is room for.
     """
-    kept = _narrow(_shown(sent, cut, limits), cut, limits, limits.tokens_scale)
+    kept = _narrow(_shown(sent, cut, limits), cut, limits)
     if kept.bytes <= limits.bytes:
         return kept
     kept = _hide_more(kept, limits)
-    narrowed = _narrow(kept.sent, kept.cut, limits, limits.bytes_scale)
+    narrowed = _narrow(kept.sent, kept.cut, limits, in_bytes=True)
     if narrowed.cut is None:
         return narrowed._replace(taken=kept.taken)
     return KeptItems(narrowed.sent, narrowed.cut._replace(byte_limit=limits.byte_limit), kept.taken)
@@ -228,18 +206,31 @@ def _hide_more(kept: KeptItems, limits: FitLimits) -> KeptItems:
     return KeptItems(replace_media_until(kept.sent, until, limits), cut, kept.taken)
 
 
-def _narrow(sent: Sequence[HistoryItem], cut: TruncationPoint | None, limits: FitLimits, scale: SizeLimit) -> KeptItems:
-    """The messages that stay on one of the two scales, arguments as for `fit`."""
+def _narrow(
+    sent: Sequence[HistoryItem], cut: TruncationPoint | None, limits: FitLimits, *, in_bytes: bool = False
+) -> KeptItems:
+    """Return the messages that fit into the tokens or the bytes of a call; arguments as for `fit_items`."""
     pieces = None if cut is None else _pieces(sent, cut)
     if pieces is None:
         cut, pieces = None, [list(sent)]
     left = [each for piece in pieces for each in piece]
-    taken = sum(map(scale.of, left))
-    if taken <= scale.room:
+    budget, size = (limits.bytes, get_bytes) if in_bytes else (limits.room, get_tokens)
+    taken = sum(map(size, left))
+    if taken <= budget:
         return KeptItems(left, cut, taken)
-    places = _choose(left, limits, scale)
-    if len(places) == len(left):  # there is nothing more to leave out
+    pinned = limits.fixed(left)
+    selection = select(
+        SessionItems(left, pinned, size, limits),
+        budget,
+        limits.truncation,
+        sorted(pinned),
+        first_role="user",
+        low_water=LOW_WATER,
+        on_overflow="drop",
+    )
+    if len(selection) == len(left):  # there is nothing more to leave out
         return KeptItems(left, cut, taken)
+    places = selection.indices
     ends = set(accumulate(map(len, pieces)))
     narrower = _cut(left, places, ends, limits)
     if cut is not None and narrower is not None:
@@ -257,27 +248,58 @@ def _pieces(sent: Sequence[HistoryItem], cut: TruncationPoint) -> list[Sequence[
     return [[each for each in sent if not each.turn], *early, sent[found[cut.since] :]]
 
 
-def _choose(sent: Sequence[HistoryItem], limits: FitLimits, scale: SizeLimit) -> list[int]:
-    """The places that stay, up to the low-water mark."""
-    turn, of = limits.turn, scale.of
-    fixed = limits.fixed(sent)
-    free = sorted(set(range(len(sent))).difference(fixed))
-    taken = sum(of(sent[place]) for place in fixed)
-    low = SizeLimit(int(scale.room * LOW_WATER) - taken, of)
-    kept = _choose_groups([sent[place] for place in free], limits, low)
-    # A truncation keeps the newest group in any case; that of a turn which is over is not worth an error.
-    if sum(of(sent[free[at]]) for at in kept) > scale.room - taken:
-        kept = [at for at in kept if sent[free[at]].turn == turn]
-    return sorted({*_begun(sent, [free[at] for at in kept], turn), *fixed})
+class SessionItems:
+    """Messages of a session, as `select` reads them. Pinned messages are in no group.
 
+    Args:
+        sent: The messages.
+        pinned: The indices of those that stay in any case.
+        size: Returns the size of a message.
+        limits: The open turn, and the groups that are known.
+    """
 
-def _choose_groups(sent: Sequence[HistoryItem], limits: FitLimits, scale: SizeLimit) -> list[int]:
-    if not sent:
-        return []
-    found, sums = _grouped(sent, limits.known, scale.of)
-    slices = call_strategy(limits.truncation, sums, scale.room) if scale.room > 0 else [NEWEST_GROUP]
-    chosen = sorted({at for part in slices for at in range(len(found))[part]})
-    return [place for at in chosen for place in range(found[at].first, found[at].last + 1)]
+    is_whole = True
+
+    def __init__(
+        self, sent: Sequence[HistoryItem], pinned: set[int], size: Callable[[HistoryItem], int], limits: FitLimits
+    ) -> None:
+        self._sent = sent
+        self._pinned = pinned
+        self._size = size
+        self._turn = limits.turn
+        self._free = [index for index in range(len(sent)) if index not in pinned]
+        free = [sent[index] for index in self._free]
+        self._groups, self.sizes = _grouped(free, limits.known, size) if free else GroupedItems([], RunningSums())
+
+    @property
+    def bounds(self) -> IndexRange:
+        """The indices of all messages."""
+        return IndexRange(0, len(self._sent))
+
+    def fits(self, budget: int) -> bool:
+        """Return True if all messages fit into a budget."""
+        return self.measure([self.bounds]) <= budget
+
+    def ranges(self, slices: Iterable[slice]) -> list[IndexRange]:
+        """Return the index ranges of the selected groups, ascending, with neighbours joined."""
+        groups = (group for part in slices for group in self._groups[part])
+        return to_ranges(index for group in groups for index in self._free[group.first : group.last + 1])
+
+    def measure(self, ranges: Iterable[IndexRange]) -> int:
+        """Return the size of some ranges."""
+        return sum(sum(map(self._size, self._sent[first:end])) for first, end in ranges)
+
+    def is_grouped(self, index: int) -> bool:
+        """Return True if a message is not pinned."""
+        return index not in self._pinned
+
+    def is_open(self, index: int) -> bool:
+        """Return True for a message of the open turn."""
+        return self._sent[index].turn == self._turn
+
+    def sender(self, index: int) -> Role:
+        """Return the role of a message's sender."""
+        return get_sender(self._sent[index].message)
 
 
 def _grouped(
@@ -295,18 +317,6 @@ def _grouped(
             known.clear()
         known[key] = grouped
     return grouped
-
-
-def _begun(sent: Sequence[HistoryItem], kept: list[int], turn: str) -> list[int]:
-    """Without the end of a turn whose beginning is left out, before the first word of the user."""
-    if kept[:1] == [0]:
-        return kept
-    first = next((at for at, place in enumerate(kept) if _is_beginning(sent[place], turn)), len(kept))
-    return kept[first:]
-
-
-def _is_beginning(sent: HistoryItem, turn: str) -> bool:
-    return sent.turn == turn or (sent.message.role == "user" and not sent.message.tool_results)
 
 
 def _cut(
