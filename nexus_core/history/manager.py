@@ -221,7 +221,7 @@ class ContextManager:
             if tokens <= budget or room <= 0:
                 small, too_large = self._made_small(kept, self._history.measure_bytes(selection.kept), system)
                 return system, small, (*findings, *_find_token_overflow(tokens, budget), *too_large)
-            room = shrink_budget(room, selection.size + selection.headless, tokens, budget)
+            room = shrink_budget(room, selection.size + selection.trimmed, tokens, budget)
 
     def _made_small(
         self, kept: list[SizedMessage], size: int, system: list[Message]

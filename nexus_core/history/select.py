@@ -14,7 +14,7 @@ from nexus_core.host.discovery import OWN_DISTRIBUTION
 from nexus_core.types.base import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable
 
     from nexus_core.types.budget import GroupSizes, TruncationStrategy
     from nexus_core.types.messages import Role
@@ -75,13 +75,13 @@ class Selection:
         bounds: The indices of all items.
         kept: Ascending ranges that do not touch.
         size: The size of the kept items.
-        headless: The size of the chosen items that were left out since the first must have another role.
+        trimmed: The size of the chosen items that are left out because `first_role` must come first.
     """
 
     bounds: IndexRange
     kept: tuple[IndexRange, ...]
     size: int
-    headless: int = 0
+    trimmed: int = 0
 
     @property
     def indices(self) -> list[int]:
@@ -104,7 +104,7 @@ def select(
     items: SelectableItems,
     budget: int,
     strategy: TruncationStrategy,
-    pinned: Sequence[int] = (),
+    pinned: Collection[int] = (),
     *,
     first_role: Role | None = None,
     low_water: float = 1,
@@ -119,7 +119,7 @@ def select(
         items: The items.
         budget: What they may take, in the unit of their sizes.
         strategy: The truncation strategy.
-        pinned: Indices of items that stay in any case, ascending.
+        pinned: Indices of items that stay in any case.
         first_role: The sender of the first chosen item, if items before it are left out; None for any. Open items may
             be the first as well. If no chosen item qualifies, all of them stay, or none with `on_overflow="drop"`.
         low_water: If not all items fit, the share of the budget that the kept ones may take, so that the next
@@ -136,16 +136,27 @@ def select(
         ungrouped = to_ranges(index for index in pinned if not items.is_grouped(index))
         reserved = items.measure(ungrouped)
         room = (budget if low_water == 1 else int(budget * low_water)) - reserved
-        chosen = _choose(items, room, strategy)
-        if missing := [index for index in pinned if items.is_grouped(index) and not _contains(chosen, index)]:
-            added = to_ranges(missing)
-            chosen = join_ranges([*_choose(items, room - items.measure(added), strategy), *added])
+        chosen = _choose_beside(pinned, items, room, strategy)
         if on_overflow == "drop" and items.measure(chosen) > budget - reserved:
-            chosen = to_ranges(index for span in chosen for index in range(*span) if items.is_open(index))
+            needed = (index for span in chosen for index in range(*span) if items.is_open(index) or index in pinned)
+            chosen = to_ranges(needed)
     begun = chosen if first_role is None else _begin_with(first_role, items, chosen, pinned, on_overflow)
-    headless = 0 if begun is chosen else items.measure(chosen) - items.measure(begun)
+    trimmed = 0 if begun is chosen else items.measure(chosen) - items.measure(begun)
     kept = join_ranges([*begun, *ungrouped]) if ungrouped else begun
-    return Selection(items.bounds, tuple(kept), items.measure(kept), headless)
+    return Selection(items.bounds, tuple(kept), items.measure(kept), trimmed)
+
+
+def _choose_beside(
+    pinned: Collection[int], items: SelectableItems, budget: int, strategy: TruncationStrategy
+) -> list[IndexRange]:
+    """Return the chosen groups and the pinned items of other groups, whose size is reserved."""
+    added: list[IndexRange] = []
+    while True:
+        chosen = join_ranges([*_choose(items, budget - items.measure(added), strategy), *added])
+        missing = [index for index in pinned if items.is_grouped(index) and not _contains(chosen, index)]
+        if not missing:
+            return chosen
+        added = join_ranges([*added, *to_ranges(missing)])
 
 
 def _choose(items: SelectableItems, budget: int, strategy: TruncationStrategy) -> list[IndexRange]:
@@ -156,7 +167,7 @@ def _choose(items: SelectableItems, budget: int, strategy: TruncationStrategy) -
 
 
 def _begin_with(
-    role: Role, items: SelectableItems, chosen: list[IndexRange], pinned: Sequence[int], on_overflow: OverflowAction
+    role: Role, items: SelectableItems, chosen: list[IndexRange], pinned: Collection[int], on_overflow: OverflowAction
 ) -> list[IndexRange]:
     """Return the chosen items from the first on that may follow a gap."""
     if not chosen or (items.is_whole and chosen[0].first == items.bounds.first):

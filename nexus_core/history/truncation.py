@@ -223,7 +223,7 @@ def _narrow(
         SessionItems(left, pinned, size, limits),
         budget,
         limits.truncation,
-        sorted(pinned),
+        pinned,
         first_role="user",
         low_water=LOW_WATER,
         on_overflow="drop",
