@@ -450,7 +450,7 @@ class LazyGroups:
 
     def measure(self, ranges: Iterable[IndexRange]) -> int:
         """Return the size of some ranges."""
-        return sum([sum(map(self._size, range(*span))) for span in ranges])
+        return sum(map(self._measure, ranges))
 
     def is_grouped(self, index: int) -> bool:
         """Return True: every message of the conversation is in a group."""
@@ -467,6 +467,13 @@ class LazyGroups:
     def ranges(self, slices: Iterable[slice]) -> list[IndexRange]:
         """Return the index ranges of the selected groups, ascending, with neighbours joined."""
         return join_ranges(filter(None, map(self._span, slices)))
+
+    def _measure(self, span: IndexRange) -> int:
+        if span.end == self.bounds.end and self._newest:  # fast path: the newest groups, whose sum is known
+            place = bisect_left(self._newest, -span.first, key=lambda group: -group.first)
+            if place < len(self._newest) and self._newest[place].first == span.first:
+                return self._sums[place + 1]
+        return sum(map(self._size, range(*span)))
 
     def _span(self, part: slice) -> IndexRange | None:
         if part == slice(0, 1):
