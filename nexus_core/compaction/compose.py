@@ -16,7 +16,7 @@ from nexus_core.compaction.quotes import (
     render_user_quotes,
 )
 from nexus_core.compaction.summarize import SummaryTask, ask_summarizers, find_summarizers
-from nexus_core.history.select import replace_oldest_item_media
+from nexus_core.history.truncation import replace_oldest_item_media
 from nexus_core.request.build import build_request
 from nexus_core.runner import blocking
 from nexus_core.text.safety import fence_text, neutralize

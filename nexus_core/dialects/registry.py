@@ -287,7 +287,9 @@ def create_registry(host: Callable[[], Host], has_third_party: Callable[[], bool
 
 def get_default_registry(host: Host | None = None) -> DialectRegistry:
     """Return the registry of a host, by default of all bundled and installed plugins."""
-    return create_registry(_get_default_host, _has_installed_plugins) if host is None else create_registry(lambda: host)
+    return (
+        create_registry(_get_installed_host, _has_installed_plugins) if host is None else create_registry(lambda: host)
+    )
 
 
 def get_dialect(name: str) -> Dialect:
@@ -336,10 +338,10 @@ def _import_built_in(name: str) -> Dialect:
     return found
 
 
-def _get_default_host() -> Host:
-    from nexus_core.host.manager import get_default_host
+def _get_installed_host() -> Host:
+    from nexus_core.host.manager import get_installed_host
 
-    return get_default_host()
+    return get_installed_host()
 
 
 def _has_installed_plugins() -> bool:

@@ -1,8 +1,9 @@
 """Message lists: grouping, repair, token budgets and selection.
 
 groups.py              messages that are kept or dropped together, and their sizes
-items.py               a message of a session with its size and step, and where its history begins
-select.py              which messages stay
+items.py               a message of a session with its size and step
+select.py              select(): the items that fit a budget, chosen by a truncation strategy
+truncation.py          the messages of a session that fit, and where its history begins
 chooser.py             the messages of a caller's list that fit and are valid
 repair/                repair and check of message lists against the rules of an API
 fit.py                 fit_messages(): the messages that fit a model's context window

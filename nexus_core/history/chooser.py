@@ -5,21 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.history.groups import IndexRange, LazyGroups, is_user_input, join_ranges
+from nexus_core.history.groups import IndexRange, LazyGroups, find_gaps, is_user_input, to_ranges
 from nexus_core.history.media_placeholders import REQUEST_BYTES_RULE, count_media
 from nexus_core.history.repair.findings import UNREPAIRED_CODES
 from nexus_core.history.repair.rules import apply_repair_rules
 from nexus_core.history.repair.validity import looks_valid_together
-from nexus_core.history.select import NEWEST_GROUP, call_strategy, shrink_budget
+from nexus_core.history.select import select, shrink_budget
 from nexus_core.types.budget import Decision
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from nexus_core.history.counted_messages import CountedMessages
+    from nexus_core.history.select import Selection
     from nexus_core.types.api import Dialect
     from nexus_core.types.budget import TruncationStrategy
-    from nexus_core.types.messages import Message
+    from nexus_core.types.messages import Message, Role
     from nexus_core.types.plugins import Finding
 
 
@@ -67,10 +68,10 @@ class MessageChooser:
         self._window = window
         self._speaking = speaking
         self._truncation = truncation
-        self._start_with_user = start_with_user
+        self._first_role: Role | None = "user" if start_with_user else None
         self._result_tokens = result_tokens
         self._begin = next(self._spoken(), len(window))
-        self._input = self._open_input()
+        self._pinned = self._find_open_input()
 
     def choose(self, budget: int, most: int) -> ChosenMessages:
         """Return the messages that fit. Those that must be kept are included even if they do not fit.
@@ -79,27 +80,28 @@ class MessageChooser:
             budget: Available tokens.
             most: Available bytes.
         """
-        places, chosen = self._choose_tokens(budget)
+        selection, chosen = self._choose_tokens(budget)
         if chosen.bytes <= most:
             return chosen
-        self._hide_oldest(places, chosen.bytes - most)
+        self._hide_oldest(selection.indices, chosen.bytes - most)
         sizes = self._groups(self._window.bytes)
-        kept = self._places(sizes, most - sum(map(self._window.bytes, range(self._begin))))
-        return self._mended(sorted(set(places) & set(kept)), chosen.instructions)
+        smaller = self._select(sizes, most - sum(map(self._window.bytes, range(self._begin))))
+        both = to_ranges(index for index in selection.indices if index in smaller)
+        return self._mended(both, chosen.instructions)
 
-    def _choose_tokens(self, budget: int) -> tuple[list[int], ChosenMessages]:
-        instructions = self._taken(range(self._begin))
+    def _choose_tokens(self, budget: int) -> tuple[Selection, ChosenMessages]:
+        instructions = sum(map(self._window.tokens, range(self._begin)))
         room = budget - instructions
         groups = self._groups(self._window.tokens)
-        if not self._all_fits(groups, room) and self._result_tokens is not None:
+        if self._result_tokens is not None and not groups.fits(room):
             self._window.shorten_results(self._result_tokens)
             groups = self._groups(self._window.tokens)
         while True:
-            places = self._places(groups, room)
-            chosen = self._mended(places, instructions)
-            if chosen.tokens <= budget or len(places) <= len(self._places(groups, -1)):
-                return places, chosen
-            room = shrink_budget(room, self._taken(places), chosen.tokens - instructions, budget - instructions)
+            selection = self._select(groups, room)
+            chosen = self._mended(selection.kept, instructions)
+            if chosen.tokens <= budget or len(selection) <= len(self._select(groups, -1)):
+                return selection, chosen
+            room = shrink_budget(room, selection.size, chosen.tokens - instructions, budget - instructions)
 
     def _hide_oldest(self, places: list[int], over: int) -> None:
         """Replace images and documents by placeholders, oldest first, except in the open input and the newest group."""
@@ -108,35 +110,16 @@ class MessageChooser:
         for place in places:
             if over <= 0 or place >= end:
                 break
-            if place != self._input and count_media(self._window.message(place)):
+            if place not in self._pinned and count_media(self._window.message(place)):
                 before = self._window.bytes(place)
                 self._window.hide_media(place)
                 over -= before - self._window.bytes(place)
 
-    # ---- selection of indices ---------------------------------------------------------------------------------
+    # ---- selection ----------------------------------------------------------------------------------------------
 
-    def _places(self, groups: LazyGroups, room: int) -> list[int]:
-        """Return the indices of the messages to keep, without the instructions at the beginning."""
-        if self._all_fits(groups, room):
-            return list(range(self._begin, len(self._window)))
-        spans = self._spans(groups, room)
-        if self._input is not None and not any(span.first <= self._input < span.end for span in spans):
-            spans = [*self._spans(groups, room - groups.size(self._input)), IndexRange(self._input, self._input + 1)]
-        return self._begun([place for span in join_ranges(spans) for place in range(*span)])
-
-    def _spans(self, groups: LazyGroups, room: int) -> list[IndexRange]:
-        # The newest group is kept even if nothing fits.
-        return groups.spans(call_strategy(self._truncation, groups, room) if room > 0 else [NEWEST_GROUP])
-
-    def _begun(self, places: list[int]) -> list[int]:
-        """Return the indices from the first user message on, if `start_with_user` is set and there is one."""
-        if not self._start_with_user or places[:1] == [self._begin]:
-            return places
-        first = next((at for at, place in enumerate(places) if is_user_input(self._window.given(place))), 0)
-        return places[first:]
-
-    def _all_fits(self, groups: LazyGroups, room: int) -> bool:
-        return groups.group(-groups.newest(room, at_least=0) - 1) is None
+    def _select(self, groups: LazyGroups, budget: int) -> Selection:
+        """Return the messages to keep, without the instructions at the beginning."""
+        return select(groups, budget, self._truncation, self._pinned, first_role=self._first_role)
 
     def _groups(self, size: Callable[[int], int]) -> LazyGroups:
         return LazyGroups(self._window.given, self._begin, len(self._window), size)
@@ -145,23 +128,23 @@ class MessageChooser:
         """Yield the indices of all messages but instructions."""
         return (place for place in range(len(self._window)) if self._window.given(place).role != "system")
 
-    def _open_input(self) -> int | None:
-        """Return the index of the user message that has no final reply yet, or None."""
+    def _find_open_input(self) -> tuple[int, ...]:
+        """Return the index of the user message that has no final reply yet, if there is one."""
         is_reply = False  # True if the next message is the assistant's too, and so belongs to the same reply
         for place in reversed(range(self._begin, len(self._window))):
             message = self._window.given(place)
             if is_user_input(message):
-                return place
+                return (place,)
             if message.role == "assistant" and not message.tool_calls and not is_reply:
-                return None
+                break
             is_reply = message.role == "assistant"
-        return None
+        return ()
 
     # ---- repair, sizes and decisions --------------------------------------------------------------------------
 
-    def _mended(self, kept: list[int], instructions: int) -> ChosenMessages:
+    def _mended(self, kept: Sequence[IndexRange], instructions: int) -> ChosenMessages:
         window, rules = self._window, self._speaking.rules
-        places = [*range(self._begin), *kept]
+        places = [*range(self._begin), *(index for span in kept for index in range(*span))]
         sound = window.sound(places, rules)
         if sound and looks_valid_together(given := [known.message for known in sound], rules):
             tokens, size = sum([known.tokens for known in sound]), sum([known.size for known in sound])
@@ -183,19 +166,19 @@ class MessageChooser:
             if place is not None:  # findings about an unchanged message concern its neighbours
                 window.note_sound(place, rules.name)
         # The byte count of a message already includes what repair may add to it.
-        size, decisions = sum(map(window.bytes, places)), (*self._left_out(kept), *self._done(kept, findings))
+        size, decisions = (
+            sum(map(window.bytes, places)),
+            (*self._left_out(kept), *self._done(places[self._begin :], findings)),
+        )
         return ChosenMessages(messages, tokens, size, instructions, decisions, findings)
 
-    def _left_out(self, kept: list[int]) -> Iterator[Decision]:
+    def _left_out(self, kept: Sequence[IndexRange]) -> Iterator[Decision]:
         """Yield a decision for each gap between the kept messages."""
-        expected = self._begin
-        for place in [*kept, len(self._window)]:
-            if place > expected:
-                before = self._window.known(range(expected, place))
-                yield Decision(
-                    action="dropped", rule=self._truncation.name, first=expected, last=place - 1, tokens_before=before
-                )
-            expected = place + 1
+        for first, end in find_gaps(IndexRange(self._begin, len(self._window)), kept):
+            before = self._window.known(range(first, end))
+            yield Decision(
+                action="dropped", rule=self._truncation.name, first=first, last=end - 1, tokens_before=before
+            )
 
     def _done(self, kept: list[int], findings: tuple[Finding, ...]) -> Iterator[Decision]:
         window = self._window
@@ -215,6 +198,3 @@ class MessageChooser:
                 continue
             place = finding.index or 0
             yield Decision(action="repaired", rule=finding.code, first=place, last=place)
-
-    def _taken(self, places: range | list[int]) -> int:
-        return sum(map(self._window.tokens, places))

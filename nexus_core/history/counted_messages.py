@@ -194,8 +194,13 @@ class CountedMessages:
         """Return the tokens of the message as it will be sent."""
         tokens = self._tokens.get(place)
         if tokens is None:
-            is_given = self._is_given(place)
-            tokens = self._weighed(place).tokens if is_given else self.size(self.message(place))
+            known = self._known.get(place)
+            if known is not None and self._limit is None and not self._sent:  # fast path: it was counted before
+                tokens = known.tokens
+            elif self._is_given(place):
+                tokens = self._weighed(place).tokens
+            else:
+                tokens = self.size(self.message(place))
             self._tokens[place] = tokens
         return tokens
 

@@ -150,11 +150,11 @@ def fit_messages(
     name = api or dialects.told(newest, len(messages) - len(newest))
     dialect = dialects.get(name or DEFAULT_DIALECT_NAME)
     require_result_limit(result_tokens)
-    from nexus_core.host.manager import get_default_host
+    from nexus_core.host.manager import get_installed_host
     from nexus_core.tokens.counters import find_model_finding, get_model, open_counter
 
-    plugins = host or get_default_host()
-    counting = counter or open_counter(model, host=plugins, settings=settings)
+    plugins = host or get_installed_host()
+    counting = counter or open_counter(model, host=plugins, settings=settings, stored=host is not None)
     allowance = build_allowance(model, budget, plugins, settings)
     fixed = measure_fixed_cost(counting, system, tools, dialect.name, dialects)
     known = get_model(model, host=plugins, settings=settings)

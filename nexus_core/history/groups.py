@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime
 
+    from nexus_core.types.messages import Role
+
 _ANY_TOOL = ("any", "")
 
 
@@ -155,6 +157,11 @@ def is_user_input(message: Message) -> bool:
     return message.role == "user" and not _has_results(message)
 
 
+def get_sender(message: Message) -> Role:
+    """Return the role of a message's sender; `tool` for a user message with tool results."""
+    return "tool" if _has_results(message) else message.role
+
+
 def _split_run(first: int, replies: list[Message], results: list[Message]) -> list[MessageGroup]:
     """Return the groups of neighbouring replies and the results after them, newest first."""
     last = first + len(replies) + len(results) - 1
@@ -246,20 +253,53 @@ if TYPE_CHECKING:
     """A message and its tokens."""
 
 
+class IndexRange(NamedTuple):
+    """Neighbouring indices in a list: from `first` up to, but not including, `end`."""
+
+    first: int
+    end: int
+
+
+def join_ranges(spans: Iterable[IndexRange]) -> list[IndexRange]:
+    """Return the ranges in ascending order, with overlapping and adjacent ones joined."""
+    apart: list[IndexRange] = []
+    for span in sorted(spans):
+        if apart and span.first <= apart[-1].end:
+            apart[-1] = IndexRange(apart[-1].first, max(span.end, apart[-1].end))
+        else:
+            apart.append(span)
+    return apart
+
+
+def to_ranges(indices: Iterable[int]) -> list[IndexRange]:
+    """Return indices as ascending ranges that do not touch."""
+    return join_ranges(IndexRange(index, index + 1) for index in indices)
+
+
+def find_gaps(bounds: IndexRange, ranges: Sequence[IndexRange]) -> list[IndexRange]:
+    """Return the ranges within bounds that are before, between and after other ranges."""
+    starts = [bounds.first, *(span.end for span in ranges)]
+    ends = [*(span.first for span in ranges), bounds.end]
+    return [IndexRange(first, end) for first, end in zip(starts, ends, strict=True) if first < end]
+
+
 class GrowingHistory:
     """Messages in groups that are kept or dropped together, with running sums of their tokens.
 
     Attributes:
         messages: All messages, oldest first.
         tokens: The tokens of each message.
-        sums: The tokens of each group.
+        sizes: The tokens of each group.
         sound: True if every call has its result and every result its call; calls of the last group may still wait.
+        is_whole: False, since the messages that did not fit earlier are not stored.
     """
+
+    is_whole = False
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.tokens: list[int] = []
-        self.sums = RunningSums()
+        self.sizes = RunningSums()
         self.sound = True
         self._bytes = [0]  # of all before each message
         self._starts: list[int] = []
@@ -269,38 +309,58 @@ class GrowingHistory:
     def append(self, message: Message, tokens: int, size: int = 0) -> None:
         """Append a message to the newest group, or as a new group."""
         if self._joins(message):
-            self.sums.grow(tokens)
+            self.sizes.grow(tokens)
         else:
             self.sound = self.sound and not self._waiting and not message.tool_results
             self._waiting = UnansweredCalls()
             self._starts.append(len(self.messages))
-            self.sums.append(tokens)
+            self.sizes.append(tokens)
         self.messages.append(message)
         self.tokens.append(tokens)
         self._bytes.append(self._bytes[-1] + size)
         self._remember(message)
 
-    def pick(self, slices: Iterable[slice]) -> list[SizedMessage]:
-        """Return the messages of the selected groups with their tokens, oldest first."""
+    @property
+    def bounds(self) -> IndexRange:
+        """The indices of all messages."""
+        return IndexRange(0, len(self.messages))
+
+    def fits(self, budget: int) -> bool:
+        """Return True if all messages fit into a budget."""
+        return self.sizes.total <= budget
+
+    def ranges(self, slices: Iterable[slice]) -> list[IndexRange]:
+        """Return the index ranges of the selected groups, ascending, with neighbours joined."""
+        chosen = (part.indices(len(self._starts)) for part in slices)
+        return join_ranges(IndexRange(self._bound(first), self._bound(end)) for first, end, _ in chosen if first < end)
+
+    def pick(self, ranges: Iterable[IndexRange]) -> list[SizedMessage]:
+        """Return the messages of some ranges with their tokens."""
         return [
             sized
-            for start, end in self._spans(slices)
-            for sized in zip(self.messages[start:end], self.tokens[start:end], strict=True)
+            for first, end in ranges
+            for sized in zip(self.messages[first:end], self.tokens[first:end], strict=True)
         ]
 
-    def measure(self, slices: Iterable[slice]) -> int:
-        """Return the bytes of the selected groups in a request body; messages appended without a size count 0."""
-        return sum(self._bytes[end] - self._bytes[start] for start, end in self._spans(slices))
+    def measure(self, ranges: Iterable[IndexRange]) -> int:
+        """Return the tokens of some ranges."""
+        return sum(sum(self.tokens[first:end]) for first, end in ranges)
 
-    def _spans(self, slices: Iterable[slice]) -> list[tuple[int, int]]:
-        spans: list[tuple[int, int]] = []
-        for first, last, _ in sorted(part.indices(len(self._starts)) for part in slices):
-            start, end = self._bound(first), self._bound(max(first, last))
-            if spans and start <= spans[-1][1]:
-                spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
-            elif start < end:
-                spans.append((start, end))
-        return spans
+    def measure_bytes(self, ranges: Iterable[IndexRange]) -> int:
+        """Return the bytes of some ranges in a request body; messages appended without a size count 0."""
+        return sum(self._bytes[end] - self._bytes[first] for first, end in ranges)
+
+    def is_grouped(self, index: int) -> bool:
+        """Return True: every message is in a group."""
+        return 0 <= index < len(self.messages)
+
+    def is_open(self, index: int) -> bool:  # noqa: ARG002 - the protocol of `select`
+        """Return False: a conversation in memory has no turns."""
+        return False
+
+    def sender(self, index: int) -> Role:
+        """Return the role of a message's sender."""
+        return get_sender(self.messages[index])
 
     def _bound(self, group: int) -> int:
         return self._starts[group] if group < len(self._starts) else len(self.messages)
@@ -323,24 +383,6 @@ class GrowingHistory:
         self._in_run = message.role == "assistant" and (self._in_run or leads)
 
 
-class IndexRange(NamedTuple):
-    """Neighbouring indices in a list: from `first` up to, but not including, `end`."""
-
-    first: int
-    end: int
-
-
-def join_ranges(spans: Iterable[IndexRange]) -> list[IndexRange]:
-    """Return the ranges in ascending order, with overlapping and adjacent ones joined."""
-    apart: list[IndexRange] = []
-    for span in sorted(spans):
-        if apart and span.first <= apart[-1].end:
-            apart[-1] = IndexRange(apart[-1].first, max(span.end, apart[-1].end))
-        else:
-            apart.append(span)
-    return apart
-
-
 class LazyGroups:
     """Sizes of groups, counted lazily from the newest on.
 
@@ -351,14 +393,16 @@ class LazyGroups:
         size: Returns the size of the message at an index.
 
     Attributes:
-        size: The function passed as `size`.
+        bounds: The indices of the conversation.
+        is_whole: True, since the list starts with the first message.
     """
+
+    is_whole = True
 
     def __init__(self, read: Callable[[int], Message], first: int, end: int, size: Callable[[int], int]) -> None:
         self._read = read
-        self._first = first
-        self._end = end
-        self.size = size
+        self._size = size
+        self.bounds = IndexRange(first, end)
         self._older: Iterator[MessageGroup] = group_newest_first(read, end, first)
         self._newest: list[MessageGroup] = []
         self._sums = [0]
@@ -395,17 +439,49 @@ class LazyGroups:
             pass
         return self._newest[-index - 1] if -index <= len(self._newest) else None
 
-    def spans(self, slices: Iterable[slice]) -> list[IndexRange]:
+    @property
+    def sizes(self) -> LazyGroups:
+        """The sizes of the groups: the object itself."""
+        return self
+
+    def fits(self, budget: int) -> bool:
+        """Return True if all groups fit into a budget. Only one group more than fits is counted."""
+        return self.group(-self.newest(budget, at_least=0) - 1) is None
+
+    def measure(self, ranges: Iterable[IndexRange]) -> int:
+        """Return the size of some ranges."""
+        return sum(map(self._measure, ranges))
+
+    def is_grouped(self, index: int) -> bool:
+        """Return True: every message of the conversation is in a group."""
+        return self.bounds.first <= index < self.bounds.end
+
+    def is_open(self, index: int) -> bool:  # noqa: ARG002 - the protocol of `select`
+        """Return False: a list has no turns."""
+        return False
+
+    def sender(self, index: int) -> Role:
+        """Return the role of a message's sender."""
+        return get_sender(self._read(index))
+
+    def ranges(self, slices: Iterable[slice]) -> list[IndexRange]:
         """Return the index ranges of the selected groups, ascending, with neighbours joined."""
         return join_ranges(filter(None, map(self._span, slices)))
 
+    def _measure(self, span: IndexRange) -> int:
+        if span.end == self.bounds.end and self._newest:  # fast path: the newest groups, whose sum is known
+            place = bisect_left(self._newest, -span.first, key=lambda group: -group.first)
+            if place < len(self._newest) and self._newest[place].first == span.first:
+                return self._sums[place + 1]
+        return sum(map(self._size, range(*span)))
+
     def _span(self, part: slice) -> IndexRange | None:
         if part == slice(0, 1):
-            oldest = self._oldest_group() if self._end > self._first else None
+            oldest = self._oldest_group() if self.bounds.end > self.bounds.first else None
             return IndexRange(oldest.first, oldest.last + 1) if oldest else None
         if part.start is not None and part.start < 0 and part.stop is None:
             oldest = self.group(part.start) or self.group(-len(self))
-            return IndexRange(oldest.first, self._end) if oldest else None
+            return IndexRange(oldest.first, self.bounds.end) if oldest else None
         first, last, _ = part.indices(len(self))
         if first >= last:
             return None
@@ -422,17 +498,17 @@ class LazyGroups:
 
     def _tokens(self, group: MessageGroup) -> int:
         if group.first == group.last:  # fast path: most groups have one message
-            return self.size(group.first)
-        return sum([self.size(place) for place in range(group.first, group.last + 1)])
+            return self._size(group.first)
+        return sum([self._size(place) for place in range(group.first, group.last + 1)])
 
     def _oldest_group(self) -> MessageGroup:
         """Return the first group, reading from the beginning until another starts."""
         if self._oldest is None:
             beginning = GrowingHistory()
-            for place in range(self._first, self._end):
+            for place in range(*self.bounds):
                 beginning.append(self._read(place), 0)
-                if len(beginning.sums) > 1:
+                if len(beginning.sizes) > 1:
                     break
             first, last, is_open = group_messages(beginning.messages)[0]
-            self._oldest = MessageGroup(self._first + first, self._first + last, is_open)
+            self._oldest = MessageGroup(self.bounds.first + first, self.bounds.first + last, is_open)
         return self._oldest

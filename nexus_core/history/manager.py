@@ -12,9 +12,9 @@ from nexus_core.dialects.requests import count_message_bytes, count_option_bytes
 from nexus_core.dialects.rules import NEUTRAL_RULES
 from nexus_core.errors import UsageError
 from nexus_core.history.budget import read_definitions
-from nexus_core.history.groups import GrowingHistory, build_session_start_message, is_session_start, is_user_input
+from nexus_core.history.groups import GrowingHistory, build_session_start_message, is_session_start
 from nexus_core.history.repair.validity import is_valid_alone
-from nexus_core.history.select import NEWEST_GROUP, call_strategy, shrink_budget
+from nexus_core.history.select import select, shrink_budget
 from nexus_core.types.messages import Message, Part, Text, ToolResult
 from nexus_core.types.plugins import Finding
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nexus_core.config.schema import ContextConfig
     from nexus_core.history.groups import SizedMessage
     from nexus_core.types.budget import TokenCounter
-    from nexus_core.types.messages import ResultPart, ToolCall
+    from nexus_core.types.messages import ResultPart, Role, ToolCall
 
 OVER_BUDGET = "over-budget"
 _EMPTY_REQUEST_BYTES = count_option_bytes({})
@@ -178,7 +178,7 @@ class ContextManager:
 
     def get_token_usage(self) -> dict[str, int]:
         """Return the tokens of system, tools and messages, their total, the budget, and the available part of it."""
-        system, tools, messages = self._current_system()[1], self._tools_tokens, self._history.sums.total
+        system, tools, messages = self._current_system()[1], self._tools_tokens, self._history.sizes.total
         return {
             "system": system,
             "tools": tools,
@@ -212,16 +212,16 @@ class ContextManager:
     def _fit(self) -> tuple[list[Message], list[SizedMessage], tuple[Finding, ...]]:
         system, system_tokens = self._current_system()
         budget = self._available - system_tokens - self._tools_tokens
+        first_role: Role | None = "user" if self.config.start_with_user else None
         room = budget
         while True:
-            chosen = self._chosen(room)
-            picked = self._history.pick(chosen)
-            kept, findings = self._mended(self._begun(picked))
+            selection = select(self._history, room, self._truncation, first_role=first_role)
+            kept, findings = self._mended(self._history.pick(selection.kept))
             tokens = sum(tokens for _, tokens in kept)
             if tokens <= budget or room <= 0:
-                small, too_large = self._made_small(kept, self._history.measure(chosen), system)
+                small, too_large = self._made_small(kept, self._history.measure_bytes(selection.kept), system)
                 return system, small, (*findings, *_find_token_overflow(tokens, budget), *too_large)
-            room = shrink_budget(room, sum(tokens for _, tokens in picked), tokens, budget)
+            room = shrink_budget(room, selection.size + selection.trimmed, tokens, budget)
 
     def _made_small(
         self, kept: list[SizedMessage], size: int, system: list[Message]
@@ -236,19 +236,6 @@ class ContextManager:
         known = {id(message): tokens for message, tokens in kept}
         small = [(message, known.get(id(message)) or self._size(message)) for message in told]
         return small, _find_byte_overflow(fixed + left)
-
-    def _chosen(self, room: int) -> list[slice]:
-        if self._history.sums.total <= room:
-            return [slice(None)]
-        # The newest group is kept even if nothing fits.
-        return call_strategy(self._truncation, self._history.sums, room) if room > 0 else [NEWEST_GROUP]
-
-    def _begun(self, kept: list[SizedMessage]) -> list[SizedMessage]:
-        """Return the messages from the first user message on, if `start_with_user` is set and there is one."""
-        if not self.config.start_with_user:
-            return kept
-        first = next((place for place, (message, _) in enumerate(kept) if is_user_input(message)), 0)
-        return kept[first:]
 
     def _mended(self, kept: list[SizedMessage]) -> tuple[list[SizedMessage], tuple[Finding, ...]]:
         if self._history.sound:

@@ -1,27 +1,185 @@
-"""Calls of truncation strategies, and validation of their results."""
+"""Selection of the items that fit a budget, by a truncation strategy.
+
+`select` is the only place that decides which messages stay, for `fit`, sessions and `ContextManager`.
+"""
 
 from __future__ import annotations
 
-from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from nexus_core.dialects.requests import count_message_bytes
 from nexus_core.errors import NexusError, PluginError
-from nexus_core.history.groups import RunningSums, group_messages, group_newest_first
-from nexus_core.history.items import MessageRange, TruncationPoint, get_bytes, get_tokens
-from nexus_core.history.media_placeholders import count_media, replace_media
+from nexus_core.history.groups import IndexRange, find_gaps, join_ranges, to_ranges
 from nexus_core.host.calls import describe_exception
 from nexus_core.host.discovery import OWN_DISTRIBUTION
+from nexus_core.types.base import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable
 
-    from nexus_core.history.groups import MessageGroup
-    from nexus_core.history.items import HistoryItem, MessageKey
     from nexus_core.types.budget import GroupSizes, TruncationStrategy
-    from nexus_core.types.messages import Message
+    from nexus_core.types.messages import Role
 
 NEWEST_GROUP = slice(-1, None)
+
+OverflowAction = Literal["keep", "drop"]
+"""Whether the newest group stays if it does not fit: `drop` keeps pinned and open items only."""
+
+
+class SelectableItems(Protocol):
+    """Items in groups that are kept or dropped together, as `select` reads them.
+
+    Indices are those of the caller's list. A pinned item may be in no group; then strategies do not see it.
+
+    Attributes:
+        bounds: The indices of all items.
+        is_whole: True if no item before the first was removed earlier.
+        sizes: The sizes of the groups, for a strategy.
+    """
+
+    @property
+    def bounds(self) -> IndexRange:
+        """The indices of all items."""
+
+    @property
+    def is_whole(self) -> bool:
+        """True if no item before the first was removed earlier."""
+
+    @property
+    def sizes(self) -> GroupSizes:
+        """The sizes of the groups, for a strategy."""
+
+    def fits(self, budget: int) -> bool:
+        """Return True if all items fit together."""
+
+    def ranges(self, slices: Iterable[slice]) -> list[IndexRange]:
+        """Return the items of the selected groups: ascending ranges that do not touch."""
+
+    def measure(self, ranges: Iterable[IndexRange]) -> int:
+        """Return the size of items."""
+
+    def is_grouped(self, index: int) -> bool:
+        """Return True if an item is in a group."""
+
+    def is_open(self, index: int) -> bool:
+        """Return True for an item of the open turn, which the model has to read to go on."""
+
+    def sender(self, index: int) -> Role:
+        """Return the role of an item's sender."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The items that are kept.
+
+    Attributes:
+        bounds: The indices of all items.
+        kept: Ascending ranges that do not touch.
+        size: The size of the kept items.
+        trimmed: The size of the chosen items that are left out because `first_role` must come first.
+    """
+
+    bounds: IndexRange
+    kept: tuple[IndexRange, ...]
+    size: int
+    trimmed: int = 0
+
+    @property
+    def indices(self) -> list[int]:
+        """The indices of the kept items, ascending."""
+        return [index for span in self.kept for index in range(*span)]
+
+    @property
+    def dropped(self) -> list[IndexRange]:
+        """The ranges between and around those that are kept."""
+        return find_gaps(self.bounds, self.kept)
+
+    def __len__(self) -> int:
+        return sum(end - first for first, end in self.kept)
+
+    def __contains__(self, index: int) -> bool:
+        return _contains(self.kept, index)
+
+
+def select(
+    items: SelectableItems,
+    budget: int,
+    strategy: TruncationStrategy,
+    pinned: Collection[int] = (),
+    *,
+    first_role: Role | None = None,
+    low_water: float = 1,
+    on_overflow: OverflowAction = "keep",
+) -> Selection:
+    """Return the items that stay: all if they fit, otherwise the pinned ones and the groups that a strategy chooses.
+
+    The strategy gets the budget without the size of the pinned items that it does not choose. The newest group stays
+    too, unless `on_overflow` drops it.
+
+    Args:
+        items: The items.
+        budget: What they may take, in the unit of their sizes.
+        strategy: The truncation strategy.
+        pinned: Indices of items that stay in any case.
+        first_role: The sender of the first chosen item, if items before it are left out; None for any. Open items may
+            be the first as well. If no chosen item qualifies, all of them stay, or none with `on_overflow="drop"`.
+        low_water: If not all items fit, the share of the budget that the kept ones may take, so that the next
+            selection is not needed soon.
+        on_overflow: What to do if the chosen groups do not fit into the whole budget.
+
+    Raises:
+        PluginError: The strategy failed, or its result is not a list of slices.
+    """
+    ungrouped: list[IndexRange] = []
+    if items.fits(budget):
+        chosen = [items.bounds] if items.bounds.first < items.bounds.end else []
+    else:
+        ungrouped = to_ranges(index for index in pinned if not items.is_grouped(index))
+        reserved = items.measure(ungrouped)
+        room = (budget if low_water == 1 else int(budget * low_water)) - reserved
+        chosen = _choose_beside(pinned, items, room, strategy)
+        if on_overflow == "drop" and items.measure(chosen) > budget - reserved:
+            needed = (index for span in chosen for index in range(*span) if items.is_open(index) or index in pinned)
+            chosen = to_ranges(needed)
+    begun = chosen if first_role is None else _begin_with(first_role, items, chosen, pinned, on_overflow)
+    trimmed = 0 if begun is chosen else items.measure(chosen) - items.measure(begun)
+    kept = join_ranges([*begun, *ungrouped]) if ungrouped else begun
+    return Selection(items.bounds, tuple(kept), items.measure(kept), trimmed)
+
+
+def _choose_beside(
+    pinned: Collection[int], items: SelectableItems, budget: int, strategy: TruncationStrategy
+) -> list[IndexRange]:
+    """Return the chosen groups and the pinned items of other groups, whose size is reserved."""
+    added: list[IndexRange] = []
+    while True:
+        chosen = join_ranges([*_choose(items, budget - items.measure(added), strategy), *added])
+        missing = [index for index in pinned if items.is_grouped(index) and not _contains(chosen, index)]
+        if not missing:
+            return chosen
+        added = join_ranges([*added, *to_ranges(missing)])
+
+
+def _choose(items: SelectableItems, budget: int, strategy: TruncationStrategy) -> list[IndexRange]:
+    newest = items.ranges([NEWEST_GROUP])
+    if budget <= 0 or not newest:
+        return newest
+    return items.ranges(call_strategy(strategy, items.sizes, budget))
+
+
+def _begin_with(
+    role: Role, items: SelectableItems, chosen: list[IndexRange], pinned: Collection[int], on_overflow: OverflowAction
+) -> list[IndexRange]:
+    """Return the chosen items from the first on that may follow a gap."""
+    if not chosen or (items.is_whole and chosen[0].first == items.bounds.first):
+        return chosen
+    for index in (index for span in chosen for index in range(*span)):
+        if items.sender(index) == role or items.is_open(index) or index in pinned:
+            return [IndexRange(max(span.first, index), span.end) for span in chosen if span.end > index]
+    return chosen if on_overflow == "keep" else []
+
+
+def _contains(ranges: Iterable[IndexRange], index: int) -> bool:
+    return any(first <= index < end for first, end in ranges)
 
 
 def call_strategy(truncation: TruncationStrategy, groups: GroupSizes, budget: int) -> list[slice]:
@@ -72,326 +230,3 @@ def _truncation_error(truncation: TruncationStrategy, what: str) -> PluginError:
         plugin=truncation.plugin or getattr(truncation.choose, "__module__", OWN_DISTRIBUTION),
         hook="nexus_truncation_strategies",
     )
-
-
-LOW_WATER = 0.6
-"""When something has to be left out, what stays takes no more than this share of the room."""
-
-
-class GroupedItems(NamedTuple):
-    """Messages that live or die together, and what they take."""
-
-    groups: list[MessageGroup]
-    sums: RunningSums
-
-
-class SizeLimit(NamedTuple):
-    """One of the two ways in which messages may be too much.
-
-    Attributes:
-        room: What there is for them.
-        of: What a message takes of it.
-    """
-
-    room: int
-    of: Callable[[HistoryItem], int]
-
-
-class FitLimits(NamedTuple):
-    """What a call may hold.
-
-    Attributes:
-        room: Tokens there are for messages.
-        bytes: Bytes there are for them.
-        limit: Tokens that the whole request may use.
-        byte_limit: Bytes that it may have.
-        replace_media: Says a message with its pictures and documents in words; the same where it has none.
-        truncation: Chooses what stays when not all fits.
-        turn: The open turn.
-        compaction: The compaction that counts.
-        known: The groups of messages that were looked at before, as one counter counts them.
-        pinned: Steps that stay, and what lives or dies with them.
-    """
-
-    room: int
-    bytes: int
-    limit: int
-    byte_limit: int
-    replace_media: Callable[[HistoryItem], HistoryItem]
-    truncation: TruncationStrategy
-    turn: str
-    compaction: str | None
-    known: dict[object, GroupedItems]
-    pinned: Collection[str] = ()
-
-    def still_holds(self, cut: TruncationPoint | None) -> bool:
-        """Whether a cut is about this thread as it is now, and was made for as large a window."""
-        return (
-            cut is not None
-            and cut.compaction == self.compaction
-            and cut.rule == self.truncation.name
-            and cut.limit >= self.limit
-            and (not cut.byte_limit or cut.byte_limit >= self.byte_limit)
-        )
-
-    def fixed(self, sent: Sequence[HistoryItem]) -> set[int]:
-        """The places of what stays in any case: a summary, what the open turn is about, what is pinned."""
-        turn = self.turn
-        fixed = {place for place, each in enumerate(sent) if not each.turn or (each.is_input and each.turn == turn)}
-        return fixed | _pinned(sent, self.pinned)
-
-    @property
-    def tokens_scale(self) -> SizeLimit:
-        """What there is room for in tokens."""
-        return SizeLimit(self.room, get_tokens)
-
-    @property
-    def bytes_scale(self) -> SizeLimit:
-        """The same in bytes."""
-        return SizeLimit(self.bytes, get_bytes)
-
-
-def _pinned(sent: Sequence[HistoryItem], pins: Collection[str]) -> set[int]:
-    """The places of what is pinned, with what lives or dies with it."""
-    if not pins:
-        return set()
-    whole = [range(group.first, group.last + 1) for group in group_messages([each.message for each in sent])]
-    return {place for group in whole if any(sent[at].is_among(pins) for at in group) for place in group}
-
-
-def replace_item_media(sent: HistoryItem, count_tokens: Callable[[Message], int]) -> HistoryItem:
-    """A message with its pictures and documents in words; the same where it has none.
-
-    Args:
-        sent: The message.
-        count_tokens: Says what a message takes.
-    """
-    count = count_media(sent.message)
-    if not count:
-        return sent
-    message = replace_media(sent.message)
-    size = count_message_bytes(message)
-    said, tokens = replace_original_media(sent), count_tokens(message)
-    return sent._replace(message=message, tokens=tokens, original=said, size=size, masked_media=count, margin=0)
-
-
-def replace_original_media(sent: HistoryItem) -> Message | None:
-    """What was said before it was put into words, without pictures and documents as well."""
-    return None if sent.original is None else replace_media(sent.original)
-
-
-def replace_media_until(sent: Sequence[HistoryItem], until: MessageKey, limits: FitLimits) -> list[HistoryItem]:
-    """Messages, all up to one without their pictures and documents; all as they are where that one is not there."""
-    end = next((place for place, each in enumerate(sent, 1) if each.step and each.key == until), 0)
-    fixed = limits.fixed(sent) if end else set()
-    return [
-        limits.replace_media(each) if place < end and place not in fixed else each for place, each in enumerate(sent)
-    ]
-
-
-def replace_oldest_item_media(sent: Sequence[HistoryItem], limits: FitLimits) -> list[HistoryItem]:
-    """Messages, without as many pictures and documents as it takes that they fit."""
-    until = find_media_limit(sent, limits) if sum(map(get_bytes, sent)) > limits.bytes else None
-    return list(sent) if until is None else replace_media_until(sent, until, limits)
-
-
-def find_media_limit(sent: Sequence[HistoryItem], limits: FitLimits) -> MessageKey | None:
-    """The message up to which pictures and documents must be told in words; None where there are none to tell.
-
-    Args:
-        sent: Messages with too many bytes.
-        limits: What there is room for.
-    """
-    newest = next(group_newest_first(lambda place: sent[place].message, len(sent)))
-    end = newest.first if sent[-1].turn == limits.turn else len(sent)
-    fixed, size = limits.fixed(sent), sum(map(get_bytes, sent))
-    told = ((each, limits.replace_media(each)) for place, each in enumerate(sent[:end]) if place not in fixed)
-    gains = [(before.key, before.size - after.size) for before, after in told if after is not before]
-    until: MessageKey | None = None
-    for number, (key, gain) in enumerate(gains, 1):
-        if size <= limits.bytes * (1 if number == len(gains) else LOW_WATER):
-            break
-        size, until = size - gain, key
-    return until
-
-
-MAX_CACHED_GROUPINGS = 8
-"""So many lists of messages are remembered with their groups."""
-
-
-class KeptItems(NamedTuple):
-    """What stays of messages.
-
-    Attributes:
-        sent: The messages that stay.
-        cut: What says so; None where all of them do.
-        taken: The tokens of those that could have stayed.
-    """
-
-    sent: list[HistoryItem]
-    cut: TruncationPoint | None
-    taken: int = 0
-
-    @property
-    def tokens(self) -> int:
-        """What they take."""
-        return sum(map(get_tokens, self.sent))
-
-    @property
-    def bytes(self) -> int:
-        """How many bytes they have in a request."""
-        return sum(map(get_bytes, self.sent))
-
-
-def fit_items(sent: Sequence[HistoryItem], cut: TruncationPoint | None, limits: FitLimits) -> KeptItems:
-    """The messages that stay. Never left out: a summary, what is pinned, what the open turn is about, its newest group.
-
-    Args:
-        sent: The messages of a thread: all that could stay.
-        cut: Where they were cut before.
-        limits: What there is room for.
-    """
-    kept = _narrow(_shown(sent, cut, limits), cut, limits, limits.tokens_scale)
-    if kept.bytes <= limits.bytes:
-        return kept
-    kept = _hide_more(kept, limits)
-    narrowed = _narrow(kept.sent, kept.cut, limits, limits.bytes_scale)
-    if narrowed.cut is None:
-        return narrowed._replace(taken=kept.taken)
-    return KeptItems(narrowed.sent, narrowed.cut._replace(byte_limit=limits.byte_limit), kept.taken)
-
-
-def apply_truncation(sent: Sequence[HistoryItem], cut: TruncationPoint, limits: FitLimits) -> list[HistoryItem] | None:
-    """What a cut leaves; None where it names a message that is not there."""
-    pieces = _pieces(_shown(sent, cut, limits), cut)
-    return None if pieces is None else [each for piece in pieces for each in piece]
-
-
-def _shown(sent: Sequence[HistoryItem], cut: TruncationPoint | None, limits: FitLimits) -> Sequence[HistoryItem]:
-    """Messages with their pictures and documents, as far as a cut shows them."""
-    return sent if cut is None or cut.hidden is None else replace_media_until(sent, cut.hidden, limits)
-
-
-def _hide_more(kept: KeptItems, limits: FitLimits) -> KeptItems:
-    """As much as has to be, and a while's worth more, told in words."""
-    until = find_media_limit(kept.sent, limits)
-    if until is None:
-        return kept
-    first = next(each.key for each in kept.sent if each.turn)
-    cut = kept.cut or TruncationPoint(limits.truncation.name, first, (), limits.compaction, limits.limit)
-    cut = cut._replace(hidden=until, byte_limit=limits.byte_limit)
-    return KeptItems(replace_media_until(kept.sent, until, limits), cut, kept.taken)
-
-
-def _narrow(sent: Sequence[HistoryItem], cut: TruncationPoint | None, limits: FitLimits, scale: SizeLimit) -> KeptItems:
-    """The messages that stay on one of the two scales, arguments as for `fit`."""
-    pieces = None if cut is None else _pieces(sent, cut)
-    if pieces is None:
-        cut, pieces = None, [list(sent)]
-    left = [each for piece in pieces for each in piece]
-    taken = sum(map(scale.of, left))
-    if taken <= scale.room:
-        return KeptItems(left, cut, taken)
-    places = _choose(left, limits, scale)
-    if len(places) == len(left):  # there is nothing more to leave out
-        return KeptItems(left, cut, taken)
-    ends = set(accumulate(map(len, pieces)))
-    narrower = _cut(left, places, ends, limits)
-    if cut is not None and narrower is not None:
-        narrower = narrower._replace(hidden=cut.hidden, byte_limit=cut.byte_limit)
-    return KeptItems([left[place] for place in places], narrower, taken)
-
-
-def _pieces(sent: Sequence[HistoryItem], cut: TruncationPoint) -> list[Sequence[HistoryItem]] | None:
-    """What a cut leaves, piece by piece: a summary, what stays of the beginning, and the rest."""
-    keys = {cut.since, *(key for span in cut.spans for key in (span.first, span.last))}
-    found = {each.key: place for place, each in enumerate(sent) if each.step and each.key in keys}
-    if len(found) != len(keys):
-        return None
-    early = [sent[found[span.first] : found[span.last] + 1] for span in cut.spans]
-    return [[each for each in sent if not each.turn], *early, sent[found[cut.since] :]]
-
-
-def _choose(sent: Sequence[HistoryItem], limits: FitLimits, scale: SizeLimit) -> list[int]:
-    """The places that stay, up to the low-water mark."""
-    turn, of = limits.turn, scale.of
-    fixed = limits.fixed(sent)
-    free = sorted(set(range(len(sent))).difference(fixed))
-    taken = sum(of(sent[place]) for place in fixed)
-    low = SizeLimit(int(scale.room * LOW_WATER) - taken, of)
-    kept = _choose_groups([sent[place] for place in free], limits, low)
-    # A truncation keeps the newest group in any case; that of a turn which is over is not worth an error.
-    if sum(of(sent[free[at]]) for at in kept) > scale.room - taken:
-        kept = [at for at in kept if sent[free[at]].turn == turn]
-    return sorted({*_begun(sent, [free[at] for at in kept], turn), *fixed})
-
-
-def _choose_groups(sent: Sequence[HistoryItem], limits: FitLimits, scale: SizeLimit) -> list[int]:
-    if not sent:
-        return []
-    found, sums = _grouped(sent, limits.known, scale.of)
-    slices = call_strategy(limits.truncation, sums, scale.room) if scale.room > 0 else [NEWEST_GROUP]
-    chosen = sorted({at for part in slices for at in range(len(found))[part]})
-    return [place for at in chosen for place in range(found[at].first, found[at].last + 1)]
-
-
-def _grouped(
-    sent: Sequence[HistoryItem], known: dict[object, GroupedItems], of: Callable[[HistoryItem], int]
-) -> GroupedItems:
-    """The groups of messages; the same messages are often asked about again."""
-    # What is told in words takes less than it did before.
-    key = sent[0].key, sent[-1].key, len(sent), sum(map(of, sent))
-    grouped = known.get(key)
-    if grouped is None:
-        found = group_messages([each.message for each in sent])
-        sizes = (sum(map(of, sent[group.first : group.last + 1])) for group in found)
-        grouped = GroupedItems(found, RunningSums(sizes))
-        if len(known) >= MAX_CACHED_GROUPINGS:
-            known.clear()
-        known[key] = grouped
-    return grouped
-
-
-def _begun(sent: Sequence[HistoryItem], kept: list[int], turn: str) -> list[int]:
-    """Without the end of a turn whose beginning is left out, before the first word of the user."""
-    if kept[:1] == [0]:
-        return kept
-    first = next((at for at, place in enumerate(kept) if _is_beginning(sent[place], turn)), len(kept))
-    return kept[first:]
-
-
-def _is_beginning(sent: HistoryItem, turn: str) -> bool:
-    return sent.turn == turn or (sent.message.role == "user" and not sent.message.tool_results)
-
-
-def _cut(
-    sent: Sequence[HistoryItem], places: Sequence[int], ends: set[int], limits: FitLimits
-) -> TruncationPoint | None:
-    """The cut that leaves some places: the last run of them is open, what stays before it is closed.
-
-    Args:
-        sent: The messages.
-        places: Those that stay.
-        ends: Where pieces end behind which something was left out before.
-        limits: What there is room for.
-    """
-    runs = list(_runs([place for place in places if sent[place].turn], ends))
-    if not runs:
-        return None
-    spans = tuple(_span(sent[run[0]], sent[run[-1]]) for run in runs[:-1])
-    return TruncationPoint(limits.truncation.name, sent[runs[-1][0]].key, spans, limits.compaction, limits.limit)
-
-
-def _span(first: HistoryItem, last: HistoryItem) -> MessageRange:
-    return MessageRange(first.key, last.key, "" if last.step == last.key.step else last.step)
-
-
-def _runs(places: Sequence[int], ends: set[int]) -> Iterator[list[int]]:
-    run: list[int] = []
-    for place in places:
-        if run and (place != run[-1] + 1 or place in ends):
-            yield run
-            run = []
-        run.append(place)
-    if run:
-        yield run

@@ -214,11 +214,14 @@ _METADATA_SUFFIXES = (".dist-info", ".egg-info")
 _PIP_BACKUP_PREFIX = "~"
 
 
-def find_installed_candidates(*, outside: Path, search_path: Iterable[str] | None = None) -> list[PluginCandidate]:
+def find_installed_candidates(
+    *, outside: Path | None, search_path: Iterable[str] | None = None
+) -> list[PluginCandidate]:
     """Return the plugins of every installed distribution but our own, sorted by distribution and name.
 
     Args:
-        outside: The working directory; metadata directly in it belongs to a project, not to an installation.
+        outside: The working directory; metadata directly in it belongs to a project, not to an installation. None if
+            it is the current directory of the process, which is left out in any case.
         search_path: Directories to search; None means `sys.path`.
     """
     entries = sys.path if search_path is None else search_path
@@ -240,7 +243,8 @@ def has_third_party_plugins() -> bool:
 
 @lru_cache(maxsize=8)
 def _has_installed_plugins(cwd: str, search_path: tuple[str, ...]) -> bool:
-    return any(True for _ in _find_plugin_metadata(_list_installation_directories(search_path, Path(cwd))))
+    directories = _list_installation_directories(search_path, Path(cwd) if cwd else None)
+    return any(True for _ in _find_plugin_metadata(directories))
 
 
 def _read_distribution(metadata: Path) -> list[PluginCandidate]:
@@ -276,9 +280,9 @@ def _build_installed_candidate(distribution: Distribution, point: EntryPoint) ->
     )
 
 
-def _list_installation_directories(entries: Iterable[str], outside: Path) -> Iterator[str]:
+def _list_installation_directories(entries: Iterable[str], outside: Path | None) -> Iterator[str]:
     # A script or `python -m` puts the current directory first; code is never taken from a project folder.
-    projects = {os.path.realpath(outside)}
+    projects = set() if outside is None else {os.path.realpath(outside)}
     with suppress(OSError):  # the current directory may have been deleted
         projects.add(os.path.realpath(os.curdir))
     for entry in dict.fromkeys(entries):

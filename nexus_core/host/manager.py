@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, cast
@@ -17,6 +18,7 @@ from nexus_core.host.bundled import BUNDLED
 from nexus_core.host.calls import ProblemReporter, describe_exception, get_hooks
 from nexus_core.host.discovery import (
     OWN_DISTRIBUTION,
+    PluginPolicy,
     find_installed_candidates,
     get_user_disabled_plugins,
     read_policy,
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
     from nexus_core.config.merge import KeyMergeRule
     from nexus_core.host.calls import HookResult
-    from nexus_core.host.discovery import PluginCandidate, PluginPolicy
+    from nexus_core.host.discovery import PluginCandidate
     from nexus_core.types.api import Dialect
     from nexus_core.types.assembled import AssembledContext, CacheReport
     from nexus_core.types.budget import Model, ModelCounter, TokenCounter, TruncationStrategy
@@ -556,6 +558,19 @@ def get_default_host() -> Host:
     return _build_default_host(
         cwd, read_policy(get_user_disabled_plugins(home, read_early_settings(home, home).disabled_plugins))
     )
+
+
+def get_installed_host() -> Host:
+    """Return the host of all bundled and installed plugins, for functions whose result depends on arguments only.
+
+    Built once for a search path: no setting and no environment variable is read, so nothing is disabled in it.
+    """
+    return _build_installed_host(tuple(sys.path))
+
+
+@lru_cache(maxsize=8)
+def _build_installed_host(_search_path: tuple[str, ...]) -> Host:
+    return Host([*BUNDLED, *find_installed_candidates(outside=None)], PluginPolicy())
 
 
 @lru_cache(maxsize=8)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.history.budget import require_within_budget
 from nexus_core.history.items import PREVIEW_TURN, HistoryItem, get_bytes, get_tokens, split_history
-from nexus_core.history.select import fit_items
+from nexus_core.history.truncation import fit_items
 from nexus_core.request.input import add_event
 from nexus_core.request.placements import place_pieces, read_section_entries
 from nexus_core.request.renderer import arrange_messages
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from nexus_core.errors import BudgetError
     from nexus_core.history.items import TruncationPoint
-    from nexus_core.history.select import FitLimits, KeptItems
+    from nexus_core.history.truncation import FitLimits, KeptItems
     from nexus_core.request.input import RenderedInput, UserInput
     from nexus_core.request.placements import SectionEntry
     from nexus_core.request.prefix import PendingPrefix, Prefix

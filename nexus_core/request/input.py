@@ -12,7 +12,7 @@ from nexus_core.dialects.fields import ErrorPath, describe_json_value, to_json_t
 from nexus_core.dialects.neutral import decode_value, encode_value
 from nexus_core.errors import MessageError, UnknownNameError, UsageError
 from nexus_core.history.groups import build_session_start_message
-from nexus_core.history.select import fit_items
+from nexus_core.history.truncation import fit_items
 from nexus_core.ledger.json_text import write_json
 from nexus_core.rendering import render_current_section
 from nexus_core.request.placements import build_section_entry
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from nexus_core.dialects.registry import DialectRegistry
     from nexus_core.history.items import HistoryItem, TruncationPoint
-    from nexus_core.history.select import FitLimits, KeptItems
+    from nexus_core.history.truncation import FitLimits, KeptItems
     from nexus_core.request.placements import SectionEntry
     from nexus_core.request.static_context import StaticContext
     from nexus_core.request.window import ContextWindow

@@ -12,7 +12,7 @@ from nexus_core.history.budget import (
     RESPONSE_RESERVE_DIVISOR,
     TOOL_RESERVE_DIVISOR,
 )
-from nexus_core.history.select import FitLimits
+from nexus_core.history.truncation import FitLimits
 from nexus_core.request.runtime import get_number
 from nexus_core.request.writer import LazyWriter
 from nexus_core.thread.state import get_calibration, get_learned_limit, get_pins

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from nexus_core.errors import LedgerError, TurnError, UsageError
-from nexus_core.history.select import apply_truncation
+from nexus_core.history.truncation import apply_truncation
 from nexus_core.ledger.threads import deleted_step_error
 from nexus_core.rendering import LABELLED_RENDERER, find_epoch_renderer
 from nexus_core.request.build import CallPlan

@@ -12,15 +12,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from nexus_core.dialects.requests import count_message_bytes
-from nexus_core.history.select import replace_item_media, replace_original_media
 from nexus_core.history.shorten import split_head_and_tail
+from nexus_core.history.truncation import replace_item_media, replace_original_media
 from nexus_core.types.messages import Text, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from nexus_core.history.items import HistoryItem
-    from nexus_core.history.select import GroupedItems
+    from nexus_core.history.truncation import GroupedItems
     from nexus_core.tokens.counters import CachingCounter
     from nexus_core.types.ledger import Step
     from nexus_core.types.messages import Message

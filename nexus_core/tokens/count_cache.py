@@ -13,6 +13,8 @@ from __future__ import annotations
 import os
 import stat
 from binascii import crc32
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,7 @@ from nexus_core.files.places import cache_directory
 from nexus_core.types.digest import blake2b
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 _DIGEST_BYTES, _COUNT_BYTES, _CHECKSUM_BYTES = 16, 4, 4
@@ -30,16 +33,18 @@ MAX_CACHE_BYTES = _BUCKET_COUNT * _BUCKET_BYTES
 """Largest size of the file: 3 MB, for 131,072 counts."""
 _EMPTY_DIGEST = bytes(_DIGEST_BYTES)
 MAX_COUNT = (1 << 8 * _COUNT_BYTES) - 1
+_IS_STORED: ContextVar[bool] = ContextVar("counts_are_stored", default=True)
 
 
 class CountCache:
     """A file of counts. It never raises: without a usable file nothing is found and nothing stored.
 
     Args:
-        path: The file; it and its directory are created with the first use.
+        path: The file; it and its directory are created with the first use. None for a cache without a file, which
+            stores nothing.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | None) -> None:
         self._path = path
         self._file: _RandomAccessFile | None = None
         self._tried = False
@@ -72,13 +77,23 @@ class CountCache:
     def _opened(self) -> _RandomAccessFile | None:
         if not self._tried:
             self._tried = True
-            self._file = _open_file(self._path)
+            self._file = None if self._path is None else _open_file(self._path)
         return self._file
 
 
 def get_shared_cache() -> CountCache:
-    """Return the user's own cache, one per process."""
-    return _open_cache(cache_directory())
+    """Return the user's own cache, one per process; an empty one inside `without_stored_counts`."""
+    return _open_cache(cache_directory()) if _IS_STORED.get() else CountCache(None)
+
+
+@contextmanager
+def without_stored_counts() -> Iterator[None]:
+    """Open no file of counts in this block, not even in plugins."""
+    token = _IS_STORED.set(False)
+    try:
+        yield
+    finally:
+        _IS_STORED.reset(token)
 
 
 @cache

@@ -168,16 +168,19 @@ def get_token_counter(model: str = "", *, use_tiktoken: bool = True) -> ModelCou
     return _get_host_counters(host).counter(host, model, None)
 
 
-def open_counter(model: str = "", *, host: Host | None = None, settings: Settings | None = None) -> CachingCounter:
+def open_counter(
+    model: str = "", *, host: Host | None = None, settings: Settings | None = None, stored: bool = True
+) -> CachingCounter:
     """Return the counter for a model, which counts each text only once across all processes of the user.
 
     Args:
         model: The model's name; "" if any counter will do.
         host: The plugins to call; None for the user's own.
         settings: The user's settings about models.
+        stored: False to count each text once in this process only, without the counts on disk.
     """
     host = host or get_default_host()
-    return _get_host_counters(host).get_caching_counter(host, model, settings)
+    return _get_host_counters(host).get_caching_counter(host, model, settings, stored=stored)
 
 
 def get_model(name: str, *, host: Host | None = None, settings: Settings | None = None) -> Model:
@@ -221,7 +224,7 @@ class _HostCounters:
         self._models: Mapping[str, Model] | None = None
         self._found: dict[str, _ModelLookup] = {}
         self._counters: dict[_CounterKey, tuple[ModelCounter, str]] = {}
-        self._caching_counters: dict[_CounterKey, CachingCounter] = {}
+        self._caching_counters: dict[tuple[_CounterKey, bool], CachingCounter] = {}
 
     def models(self, host: Host) -> Mapping[str, Model]:
         if self._models is None:
@@ -250,12 +253,24 @@ class _HostCounters:
         key = self._build_key(host, model, settings)
         return self.get_caching_counter(host, model, settings) if key.guessed else self._get_counter(host, key)[0]
 
-    def get_caching_counter(self, host: Host, model: str, settings: Settings | None) -> CachingCounter:
+    def get_caching_counter(
+        self, host: Host, model: str, settings: Settings | None, *, stored: bool = True
+    ) -> CachingCounter:
         key = self._build_key(host, model, settings)
-        if key not in self._caching_counters:
+        if (key, stored) not in self._caching_counters:
+            if stored:
+                opened = _build_caching_counter(*self._get_counter(host, key), guessed=key.guessed)
+            else:
+                opened = self._build_unstored_counter(host, key)
+            self._caching_counters[key, stored] = opened
+        return self._caching_counters[key, stored]
+
+    def _build_unstored_counter(self, host: Host, key: _CounterKey) -> CachingCounter:
+        from nexus_core.tokens.count_cache import without_stored_counts
+
+        with without_stored_counts():
             counter, plugin = self._get_counter(host, key)
-            self._caching_counters[key] = _build_caching_counter(counter, plugin, guessed=key.guessed)
-        return self._caching_counters[key]
+        return CachingCounter(counter, guessed=key.guessed, plugin=plugin)
 
     def _build_key(self, host: Host, model: str, settings: Settings | None) -> _CounterKey:
         if not model:

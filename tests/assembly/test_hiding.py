@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nexus_core.dialects.requests import count_message_bytes
 from nexus_core.history.items import HistoryItem, MessageKey, TruncationPoint, read_truncation_point
-from nexus_core.history.select import (
+from nexus_core.history.truncation import (
     LOW_WATER,
     apply_truncation,
     fit_items,

@@ -66,7 +66,9 @@ def test_groups_are_picked_whatever_the_order_of_slices() -> None:
     for text in "abcd":
         history.append(Message("user", text), 1)
 
-    assert [message.content for message, _ in history.pick([slice(-1, None), slice(0, 2)])] == ["a", "b", "d"]
+    chosen = history.pick(history.ranges([slice(-1, None), slice(0, 2)]))
+
+    assert [message.content for message, _ in chosen] == ["a", "b", "d"]
 
 
 def test_what_mending_adds_goes_with_what_it_was_added_to() -> None:

@@ -1,0 +1,352 @@
+"""Messages of a session that fit a call, and the point where its history was truncated."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core.dialects.requests import count_message_bytes
+from nexus_core.history.groups import IndexRange, RunningSums, get_sender, group_messages, group_newest_first, to_ranges
+from nexus_core.history.items import MessageRange, TruncationPoint, get_bytes, get_tokens
+from nexus_core.history.media_placeholders import count_media, replace_media
+from nexus_core.history.select import select
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+    from nexus_core.history.groups import MessageGroup
+    from nexus_core.history.items import HistoryItem, MessageKey
+    from nexus_core.types.budget import TruncationStrategy
+    from nexus_core.types.messages import Message, Role
+
+LOW_WATER = 0.6
+"""When something has to be left out, what stays takes no more than this share of the room."""
+
+
+class GroupedItems(NamedTuple):
+    """Messages that live or die together, and what they take."""
+
+    groups: list[MessageGroup]
+    sums: RunningSums
+
+
+class FitLimits(NamedTuple):
+    """What a call may hold.
+
+    Attributes:
+        room: Tokens there are for messages.
+        bytes: Bytes there are for them.
+        limit: Tokens that the whole request may use.
+        byte_limit: Bytes that it may have.
+        replace_media: Says a message with its pictures and documents in words; the same where it has none.
+        truncation: Chooses what stays when not all fits.
+        turn: The open turn.
+        compaction: The compaction that counts.
+        known: The groups of messages that were looked at before, as one counter counts them.
+        pinned: Steps that stay, and what lives or dies with them.
+    """
+
+    room: int
+    bytes: int
+    limit: int
+    byte_limit: int
+    replace_media: Callable[[HistoryItem], HistoryItem]
+    truncation: TruncationStrategy
+    turn: str
+    compaction: str | None
+    known: dict[object, GroupedItems]
+    pinned: Collection[str] = ()
+
+    def still_holds(self, cut: TruncationPoint | None) -> bool:
+        """Whether a cut is about this thread as it is now, and was made for as large a window."""
+        return (
+            cut is not None
+            and cut.compaction == self.compaction
+            and cut.rule == self.truncation.name
+            and cut.limit >= self.limit
+            and (not cut.byte_limit or cut.byte_limit >= self.byte_limit)
+        )
+
+    def fixed(self, sent: Sequence[HistoryItem]) -> set[int]:
+        """The places of what stays in any case: a summary, what the open turn is about, what is pinned."""
+        turn = self.turn
+        fixed = {place for place, each in enumerate(sent) if not each.turn or (each.is_input and each.turn == turn)}
+        return fixed | _pinned(sent, self.pinned)
+
+
+def _pinned(sent: Sequence[HistoryItem], pins: Collection[str]) -> set[int]:
+    """The places of what is pinned, with what lives or dies with it."""
+    if not pins:
+        return set()
+    whole = [range(group.first, group.last + 1) for group in group_messages([each.message for each in sent])]
+    return {place for group in whole if any(sent[at].is_among(pins) for at in group) for place in group}
+
+
+def replace_item_media(sent: HistoryItem, count_tokens: Callable[[Message], int]) -> HistoryItem:
+    """A message with its pictures and documents in words; the same where it has none.
+
+    Args:
+        sent: The message.
+        count_tokens: Says what a message takes.
+    """
+    count = count_media(sent.message)
+    if not count:
+        return sent
+    message = replace_media(sent.message)
+    size = count_message_bytes(message)
+    said, tokens = replace_original_media(sent), count_tokens(message)
+    return sent._replace(message=message, tokens=tokens, original=said, size=size, masked_media=count, margin=0)
+
+
+def replace_original_media(sent: HistoryItem) -> Message | None:
+    """What was said before it was put into words, without pictures and documents as well."""
+    return None if sent.original is None else replace_media(sent.original)
+
+
+def replace_media_until(sent: Sequence[HistoryItem], until: MessageKey, limits: FitLimits) -> list[HistoryItem]:
+    """Messages, all up to one without their pictures and documents; all as they are where that one is not there."""
+    end = next((place for place, each in enumerate(sent, 1) if each.step and each.key == until), 0)
+    fixed = limits.fixed(sent) if end else set()
+    return [
+        limits.replace_media(each) if place < end and place not in fixed else each for place, each in enumerate(sent)
+    ]
+
+
+def replace_oldest_item_media(sent: Sequence[HistoryItem], limits: FitLimits) -> list[HistoryItem]:
+    """Messages, without as many pictures and documents as it takes that they fit."""
+    until = find_media_limit(sent, limits) if sum(map(get_bytes, sent)) > limits.bytes else None
+    return list(sent) if until is None else replace_media_until(sent, until, limits)
+
+
+def find_media_limit(sent: Sequence[HistoryItem], limits: FitLimits) -> MessageKey | None:
+    """The message up to which pictures and documents must be told in words; None where there are none to tell.
+
+    Args:
+        sent: Messages with too many bytes.
+        limits: What there is room for.
+    """
+    newest = next(group_newest_first(lambda place: sent[place].message, len(sent)))
+    end = newest.first if sent[-1].turn == limits.turn else len(sent)
+    fixed, size = limits.fixed(sent), sum(map(get_bytes, sent))
+    told = ((each, limits.replace_media(each)) for place, each in enumerate(sent[:end]) if place not in fixed)
+    gains = [(before.key, before.size - after.size) for before, after in told if after is not before]
+    until: MessageKey | None = None
+    for number, (key, gain) in enumerate(gains, 1):
+        if size <= limits.bytes * (1 if number == len(gains) else LOW_WATER):
+            break
+        size, until = size - gain, key
+    return until
+
+
+MAX_CACHED_GROUPINGS = 8
+"""So many lists of messages are remembered with their groups."""
+
+
+class KeptItems(NamedTuple):
+    """What stays of messages.
+
+    Attributes:
+        sent: The messages that stay.
+        cut: What says so; None where all of them do.
+        taken: The tokens of those that could have stayed.
+    """
+
+    sent: list[HistoryItem]
+    cut: TruncationPoint | None
+    taken: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """What they take."""
+        return sum(map(get_tokens, self.sent))
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes they have in a request."""
+        return sum(map(get_bytes, self.sent))
+
+
+def fit_items(sent: Sequence[HistoryItem], cut: TruncationPoint | None, limits: FitLimits) -> KeptItems:
+    """The messages that stay. Never left out: a summary, what is pinned, what the open turn is about, its newest group.
+
+    Args:
+        sent: The messages of a thread: all that could stay.
+        cut: Where they were cut before.
+        limits: What there is room for.
+    """
+    kept = _narrow(_shown(sent, cut, limits), cut, limits)
+    if kept.bytes <= limits.bytes:
+        return kept
+    kept = _hide_more(kept, limits)
+    narrowed = _narrow(kept.sent, kept.cut, limits, in_bytes=True)
+    if narrowed.cut is None:
+        return narrowed._replace(taken=kept.taken)
+    return KeptItems(narrowed.sent, narrowed.cut._replace(byte_limit=limits.byte_limit), kept.taken)
+
+
+def apply_truncation(sent: Sequence[HistoryItem], cut: TruncationPoint, limits: FitLimits) -> list[HistoryItem] | None:
+    """What a cut leaves; None where it names a message that is not there."""
+    pieces = _pieces(_shown(sent, cut, limits), cut)
+    return None if pieces is None else [each for piece in pieces for each in piece]
+
+
+def _shown(sent: Sequence[HistoryItem], cut: TruncationPoint | None, limits: FitLimits) -> Sequence[HistoryItem]:
+    """Messages with their pictures and documents, as far as a cut shows them."""
+    return sent if cut is None or cut.hidden is None else replace_media_until(sent, cut.hidden, limits)
+
+
+def _hide_more(kept: KeptItems, limits: FitLimits) -> KeptItems:
+    """As much as has to be, and a while's worth more, told in words."""
+    until = find_media_limit(kept.sent, limits)
+    if until is None:
+        return kept
+    first = next(each.key for each in kept.sent if each.turn)
+    cut = kept.cut or TruncationPoint(limits.truncation.name, first, (), limits.compaction, limits.limit)
+    cut = cut._replace(hidden=until, byte_limit=limits.byte_limit)
+    return KeptItems(replace_media_until(kept.sent, until, limits), cut, kept.taken)
+
+
+def _narrow(
+    sent: Sequence[HistoryItem], cut: TruncationPoint | None, limits: FitLimits, *, in_bytes: bool = False
+) -> KeptItems:
+    """Return the messages that fit into the tokens or the bytes of a call; arguments as for `fit_items`."""
+    pieces = None if cut is None else _pieces(sent, cut)
+    if pieces is None:
+        cut, pieces = None, [list(sent)]
+    left = [each for piece in pieces for each in piece]
+    budget, size = (limits.bytes, get_bytes) if in_bytes else (limits.room, get_tokens)
+    taken = sum(map(size, left))
+    if taken <= budget:
+        return KeptItems(left, cut, taken)
+    pinned = limits.fixed(left)
+    selection = select(
+        SessionItems(left, pinned, size, limits),
+        budget,
+        limits.truncation,
+        pinned,
+        first_role="user",
+        low_water=LOW_WATER,
+        on_overflow="drop",
+    )
+    if len(selection) == len(left):  # there is nothing more to leave out
+        return KeptItems(left, cut, taken)
+    places = selection.indices
+    ends = set(accumulate(map(len, pieces)))
+    narrower = _cut(left, places, ends, limits)
+    if cut is not None and narrower is not None:
+        narrower = narrower._replace(hidden=cut.hidden, byte_limit=cut.byte_limit)
+    return KeptItems([left[place] for place in places], narrower, taken)
+
+
+def _pieces(sent: Sequence[HistoryItem], cut: TruncationPoint) -> list[Sequence[HistoryItem]] | None:
+    """What a cut leaves, piece by piece: a summary, what stays of the beginning, and the rest."""
+    keys = {cut.since, *(key for span in cut.spans for key in (span.first, span.last))}
+    found = {each.key: place for place, each in enumerate(sent) if each.step and each.key in keys}
+    if len(found) != len(keys):
+        return None
+    early = [sent[found[span.first] : found[span.last] + 1] for span in cut.spans]
+    return [[each for each in sent if not each.turn], *early, sent[found[cut.since] :]]
+
+
+class SessionItems:
+    """Messages of a session, as `select` reads them. Pinned messages are in no group.
+
+    Args:
+        sent: The messages.
+        pinned: The indices of those that stay in any case.
+        size: Returns the size of a message.
+        limits: The open turn, and the groups that are known.
+    """
+
+    is_whole = True
+
+    def __init__(
+        self, sent: Sequence[HistoryItem], pinned: set[int], size: Callable[[HistoryItem], int], limits: FitLimits
+    ) -> None:
+        self._sent = sent
+        self._pinned = pinned
+        self._size = size
+        self._turn = limits.turn
+        self._free = [index for index in range(len(sent)) if index not in pinned]
+        free = [sent[index] for index in self._free]
+        self._groups, self.sizes = _grouped(free, limits.known, size) if free else GroupedItems([], RunningSums())
+
+    @property
+    def bounds(self) -> IndexRange:
+        """The indices of all messages."""
+        return IndexRange(0, len(self._sent))
+
+    def fits(self, budget: int) -> bool:
+        """Return True if all messages fit into a budget."""
+        return self.measure([self.bounds]) <= budget
+
+    def ranges(self, slices: Iterable[slice]) -> list[IndexRange]:
+        """Return the index ranges of the selected groups, ascending, with neighbours joined."""
+        groups = (group for part in slices for group in self._groups[part])
+        return to_ranges(index for group in groups for index in self._free[group.first : group.last + 1])
+
+    def measure(self, ranges: Iterable[IndexRange]) -> int:
+        """Return the size of some ranges."""
+        return sum(sum(map(self._size, self._sent[first:end])) for first, end in ranges)
+
+    def is_grouped(self, index: int) -> bool:
+        """Return True if a message is not pinned."""
+        return index not in self._pinned
+
+    def is_open(self, index: int) -> bool:
+        """Return True for a message of the open turn."""
+        return self._sent[index].turn == self._turn
+
+    def sender(self, index: int) -> Role:
+        """Return the role of a message's sender."""
+        return get_sender(self._sent[index].message)
+
+
+def _grouped(
+    sent: Sequence[HistoryItem], known: dict[object, GroupedItems], of: Callable[[HistoryItem], int]
+) -> GroupedItems:
+    """The groups of messages; the same messages are often asked about again."""
+    # What is told in words takes less than it did before.
+    key = sent[0].key, sent[-1].key, len(sent), sum(map(of, sent))
+    grouped = known.get(key)
+    if grouped is None:
+        found = group_messages([each.message for each in sent])
+        sizes = (sum(map(of, sent[group.first : group.last + 1])) for group in found)
+        grouped = GroupedItems(found, RunningSums(sizes))
+        if len(known) >= MAX_CACHED_GROUPINGS:
+            known.clear()
+        known[key] = grouped
+    return grouped
+
+
+def _cut(
+    sent: Sequence[HistoryItem], places: Sequence[int], ends: set[int], limits: FitLimits
+) -> TruncationPoint | None:
+    """The cut that leaves some places: the last run of them is open, what stays before it is closed.
+
+    Args:
+        sent: The messages.
+        places: Those that stay.
+        ends: Where pieces end behind which something was left out before.
+        limits: What there is room for.
+    """
+    runs = list(_runs([place for place in places if sent[place].turn], ends))
+    if not runs:
+        return None
+    spans = tuple(_span(sent[run[0]], sent[run[-1]]) for run in runs[:-1])
+    return TruncationPoint(limits.truncation.name, sent[runs[-1][0]].key, spans, limits.compaction, limits.limit)
+
+
+def _span(first: HistoryItem, last: HistoryItem) -> MessageRange:
+    return MessageRange(first.key, last.key, "" if last.step == last.key.step else last.step)
+
+
+def _runs(places: Sequence[int], ends: set[int]) -> Iterator[list[int]]:
+    run: list[int] = []
+    for place in places:
+        if run and (place != run[-1] + 1 or place in ends):
+            yield run
+            run = []
+        run.append(place)
+    if run:
+        yield run
