@@ -449,13 +449,13 @@ class Engine:
 
     def undo(self) -> Operation[RevertedCompaction]:
         """Take the latest compaction back that counts."""
-        from nexus_core.compaction.compact import undo
+        from nexus_core.compaction.undo import undo
 
         return (yield from undo(self._thread))
 
     def expand(self, compaction: str | RecordedStep | Step) -> Operation[tuple[Step, ...]]:
         """The steps that a compaction stands for."""
-        from nexus_core.compaction.coverage import list_covered_steps
+        from nexus_core.compaction.undo import list_covered_steps
 
         return (
             yield from blocking(
@@ -465,7 +465,7 @@ class Engine:
 
     def pin(self, step: str | RecordedStep | Step, *, remove: bool = False) -> Operation[bool]:
         """Have a step stay as it is, or no longer; whether that changed anything."""
-        from nexus_core.compaction.compact import pin
+        from nexus_core.compaction.undo import pin
 
         return (yield from pin(self._thread, read_step_id(step), remove=remove))
 

@@ -22,8 +22,7 @@ from nexus_core.cli.session_lookup import (
     open_session_nexus,
 )
 from nexus_core.cli.step_view import format_step, print_step_lines, step_to_json
-from nexus_core.compaction.compact import build_pin_step, find_latest_compaction
-from nexus_core.compaction.coverage import list_covered_steps
+from nexus_core.compaction.undo import build_pin_step, find_latest_compaction, list_covered_steps
 from nexus_core.ledger.threads import missing_step_error
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
