@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Unpack
 
-    from nexus_core.compaction.compact import AutoCompaction
+    from nexus_core.compaction.compact import AutoCompaction, CompactionPreview
     from nexus_core.host.manager import Host
     from nexus_core.request.build import CallPlan
     from nexus_core.request.input import UserInput
@@ -434,6 +434,12 @@ class Engine:
         from nexus_core.compaction.compact import compact
 
         return (yield from compact(self._thread, read_text(focus, "focus"), dry_run=read_flag(dry_run, "dry_run")))
+
+    def preview_compaction(self, focus: str) -> Operation[CompactionPreview]:
+        """Return what `compact` would do, or why it would do nothing."""
+        from nexus_core.compaction.compact import preview_compaction
+
+        return (yield from preview_compaction(self._thread, read_text(focus, "focus")))
 
     def recover(self, error: BaseException) -> Operation[AssembledContext]:
         """What to send after a provider refused a call as too long."""
