@@ -296,7 +296,7 @@ class Nexus:
             "skills": skills,
             "mode": mode,
         }
-        return Session(self._pipeline(name, any_directory=any_directory, **said))
+        return Session(self._open_engine(name, any_directory=any_directory, **said))
 
     @renamed_argument("label", "name")
     def delete_session(self, name: str, *, reason: str = "", workers: bool = False) -> DeletionReport:
@@ -328,7 +328,7 @@ class Nexus:
         """Open the session called `name` for an asynchronous program. Arguments as for `session`."""
         from nexus_core.session.async_session import AsyncSession
 
-        return AsyncSession(self._pipeline(name, any_directory=any_directory, **said))
+        return AsyncSession(self._open_engine(name, any_directory=any_directory, **said))
 
     def assemble(self, request: Request, *, must_fit: bool = True, announce: bool = True) -> AssembledContext:
         """Assemble one call for a request, without storing anything or calling a model.
@@ -373,19 +373,19 @@ class Nexus:
         from nexus_core.runner import run
         from nexus_core.session.engine import replay_step
 
-        return run(replay_step(self._place_of(self.host), step))
+        return run(replay_step(self._get_runtime(self.host), step))
 
     def _assembling(self, request: Request, *, must_fit: bool, announce: bool) -> Operation[AssembledContext]:
         from nexus_core.session.engine import assemble_request
 
-        return assemble_request(self._place_of(self.host), request, must_fit=must_fit, announce=announce)
+        return assemble_request(self._get_runtime(self.host), request, must_fit=must_fit, announce=announce)
 
-    def _pipeline(self, label: str, *, any_directory: bool, **said: Unpack[SessionArguments]) -> Engine:
+    def _open_engine(self, label: str, *, any_directory: bool, **said: Unpack[SessionArguments]) -> Engine:
         from nexus_core.session.engine import open_engine
 
-        return open_engine(self._place_of(self.host), label, any_directory=any_directory, **said)
+        return open_engine(self._get_runtime(self.host), label, any_directory=any_directory, **said)
 
-    def _place_of(self, host: Host) -> SessionRuntime:
+    def _get_runtime(self, host: Host) -> SessionRuntime:
         """Return the state that the sessions of this Nexus share."""
         from nexus_core.session.engine import open_runtime
 

@@ -63,6 +63,11 @@ class InstallPlugin(Protocol):
     def __call__(self, name: str, source: str, *, distribution: str = ..., version: str = ...) -> None: ...
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the tests that one process runs together: they take minutes, and nothing may wait for them alone."""
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+
+
 def pytest_collection_finish() -> None:
     """Garbage is collected again, but what is there now is not looked at any more."""
     gc.freeze()

@@ -30,8 +30,8 @@ class AsyncSession:
     Its methods have the arguments and errors of `Session`. Blocking I/O runs in another thread.
     """
 
-    def __init__(self, pipeline: Engine) -> None:
-        self._pipeline = pipeline
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
         self._is_placed = False
 
     async def _warn_if_moved(self) -> None:
@@ -39,44 +39,44 @@ class AsyncSession:
         if self._is_placed:
             return
         self._is_placed = True
-        if (moved := await run_async(self._pipeline.find_move())) is not None:
+        if (moved := await run_async(self._engine.find_move())) is not None:
             warn(moved.message, OtherDirectoryWarning, stacklevel=3)
 
     def __repr__(self) -> str:
-        return f"AsyncSession({self._pipeline.describe()})"
+        return f"AsyncSession({self._engine.describe()})"
 
     @property
     def name(self) -> str:
         """The session's name, unique in its ledger."""
-        return self._pipeline.label
+        return self._engine.label
 
     async def ask(self, message: object, *, interrupt: bool = False, **event: Unpack[EventFields]) -> AssembledContext:
         """Start a turn: store the message and return the assembled call."""
         await self._warn_if_moved()
-        return await run_async(self._pipeline.ask(message, interrupt=interrupt, event=event))
+        return await run_async(self._engine.ask(message, interrupt=interrupt, event=event))
 
     async def next(self) -> AssembledContext:
         """Return the next call of the open turn. It stays the same, byte for byte, until something is recorded."""
         await self._warn_if_moved()
-        return await run_async(self._pipeline.next())
+        return await run_async(self._engine.next())
 
     @renamed_argument("given", "reply_or_result")
     async def record(self, reply_or_result: object, *, interrupted: bool | None = None) -> RecordedStep:
         """Store a model's reply or a tool result. Recording the same one again changes nothing."""
-        return await run_async(self._pipeline.record(reply_or_result, interrupted=interrupted))
+        return await run_async(self._engine.record(reply_or_result, interrupted=interrupted))
 
     async def preview(self, message: object = None, **event: Unpack[EventFields]) -> AssembledContext:
         """Return what `ask` would return, or `next` if there is no message, without storing anything."""
         await self._warn_if_moved()
-        return await run_async(self._pipeline.preview(message, event))
+        return await run_async(self._engine.preview(message, event))
 
     async def replay(self, step: str | RecordedStep | Step) -> AssembledContext:
         """Rebuild the call that a reply answered, byte for byte, from the ledger alone."""
-        return await run_async(self._pipeline.replay(step))
+        return await run_async(self._engine.replay(step))
 
     async def cache_report(self, step: str | RecordedStep | Step) -> CacheReport:
         """Return how much of a call the provider read from its prompt cache, and why it was not more."""
-        return await run_async(self._pipeline.cache(step))
+        return await run_async(self._engine.cache(step))
 
     @renamed_argument("label", "name")
     async def spawn(
@@ -95,77 +95,77 @@ class AsyncSession:
         from nexus_core.session.workers import SpawnArguments
 
         orders = SpawnArguments(task, cwd, call, skills, name, model, tools, system_prompt)
-        return AsyncSession(await run_async(self._pipeline.spawn(orders)))
+        return AsyncSession(await run_async(self._engine.spawn(orders)))
 
     async def report_result(self) -> RecordedStep | None:
         """Record a worker's final reply as the result of its tool call. `record` does so when the worker finishes."""
-        return await run_async(self._pipeline.report())
+        return await run_async(self._engine.report())
 
     async def reload(self) -> None:
         """Load files, settings and tools again for the next call. The conversation stays."""
-        await run_async(self._pipeline.reload())
+        await run_async(self._engine.reload())
 
     async def interrupt(self) -> RecordedStep | None:
         """End the open turn without its pending tool calls. Return None if no turn is open."""
-        return await run_async(self._pipeline.interrupt())
+        return await run_async(self._engine.interrupt())
 
     @renamed_argument("label", "name")
     async def fork(self, name: str, *, at: str | RecordedStep | Step | None = None) -> AsyncSession:
         """Open a new session that branches off after a closed turn, with the same model and tools."""
-        return AsyncSession(await run_async(self._pipeline.fork(name, at)))
+        return AsyncSession(await run_async(self._engine.fork(name, at)))
 
     async def compact(self, focus: str = "", *, dry_run: bool = False) -> CompactionReport | None:
         """Replace earlier turns by a summary in all further calls. The ledger keeps them, and `undo` reverts it."""
-        return await run_async(self._pipeline.compact(focus, dry_run=dry_run))
+        return await run_async(self._engine.compact(focus, dry_run=dry_run))
 
     async def preview_compaction(self, focus: str = "") -> CompactionPreview:
         """Return what `compact` would do, or why it would do nothing, and whether the next call compacts by itself."""
-        return await run_async(self._pipeline.preview_compaction(focus))
+        return await run_async(self._engine.preview_compaction(focus))
 
     async def undo(self) -> RevertedCompaction:
         """Revert the latest compaction. The one before it applies again, and later turns stay."""
-        return await run_async(self._pipeline.undo())
+        return await run_async(self._engine.undo())
 
     async def expand(self, compaction: str | RecordedStep | Step) -> tuple[Step, ...]:
         """Return the original steps that a compaction replaced."""
-        return await run_async(self._pipeline.expand(compaction))
+        return await run_async(self._engine.expand(compaction))
 
     async def pin(self, step: str | RecordedStep | Step) -> bool:
         """Keep a step's messages verbatim in every later compaction, in forks too."""
-        return await run_async(self._pipeline.pin(step))
+        return await run_async(self._engine.pin(step))
 
     async def unpin(self, step: str | RecordedStep | Step) -> bool:
         """Remove a pin. Return False if the step was not pinned."""
-        return await run_async(self._pipeline.pin(step, remove=True))
+        return await run_async(self._engine.pin(step, remove=True))
 
     async def recover(self, error: BaseException) -> AssembledContext:
         """Return a shorter call after a provider refused one as too long, once per call."""
-        return await run_async(self._pipeline.recover(error))
+        return await run_async(self._engine.recover(error))
 
     @property
     def pending_calls(self) -> Coroutine[Any, Any, tuple[RecordedCall, ...]]:
         """The tool calls without a recorded result: `await session.pending_calls`."""
-        return run_async(self._pipeline.pending())
+        return run_async(self._engine.pending())
 
     @property
     def is_open(self) -> Coroutine[Any, Any, bool]:
         """True if a turn is open: `await session.is_open`."""
-        return run_async(self._pipeline.is_open())
+        return run_async(self._engine.is_open())
 
     @property
     def messages(self) -> Coroutine[Any, Any, tuple[Message, ...]]:
         """The conversation as it is sent: `await session.messages`."""
-        return run_async(self._pipeline.messages())
+        return run_async(self._engine.messages())
 
     @property
     def original_messages(self) -> Coroutine[Any, Any, tuple[Message, ...]]:
         """Like `messages`, but user messages as passed to `ask`: `await session.original_messages`."""
-        return run_async(self._pipeline.messages(as_said=True))
+        return run_async(self._engine.messages(original=True))
 
     @property
     def usage(self) -> Coroutine[Any, Any, Usage]:
         """Tokens used by the conversation since its first turn: `await session.usage`."""
-        return run_async(self._pipeline.usage())
+        return run_async(self._engine.usage())
 
     label = renamed_attribute("AsyncSession", "label", "name")
     cache = renamed_attribute("AsyncSession", "cache", "cache_report")

@@ -1,4 +1,4 @@
-"""What a caller says about a session, and what the session remembers of it."""
+"""Arguments of sessions and requests: validated, stored with the session, and merged with what was stored."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from nexus_core.types.request import AgentMode
 
 STORED_OPTIONS = ("model", "role", "renderer", "permissions", "system_prompt", "task", "skills", "mode")
-"""What a session remembers in its record; its tools are in the epoch."""
+"""The options stored in a session's record; its tools are stored with the prefix."""
 _ROLES_WITHOUT_TASK = (DEFAULT_ROLE, "manager")
 ALL_SKILLS = "all"
-"""What takes a session that was given skills back to all of them: None is what was said before, and [] is none."""
+"""Resets the skills of a session to all: None keeps the stored ones, and [] means none."""
 
 
 class CallArguments(TypedDict, total=False):
-    """The arguments that say how a session works, whoever drives it."""
+    """The arguments of `Nexus.session` and `Nexus.request` that configure the agent."""
 
     model: str | None
     tools: Iterable[object] | None
@@ -41,24 +41,24 @@ class CallArguments(TypedDict, total=False):
 
 
 class SessionArguments(CallArguments, total=False):
-    """The arguments by which a session is asked for."""
+    """The arguments of `Nexus.session`."""
 
     mode: AgentMode | None
 
 
 class SessionOptions(NamedTuple):
-    """What the caller says; None for what was said before, or for what is usual. "" goes back to what is usual.
+    """Validated arguments of a session. None keeps the stored value, "" resets it to the default.
 
     Attributes:
-        model: Whom to ask.
-        tools: What the model may ask for, in the shape of any API.
-        role: What part the agent plays.
-        renderer: What puts its requests into words.
-        permissions: The permissions that are granted: tools that need others are left out.
-        system_prompt: The whole system prompt, in place of what is loaded.
-        task: What a worker is to do.
-        skills: The skills that it is told about; `ALL` goes back to what is usual.
-        mode: How the agent is driven.
+        model: The model to call.
+        tools: Tool definitions in the format of any API.
+        role: The agent role.
+        renderer: The renderer of prompts and user messages.
+        permissions: Granted permissions; tools that need others are left out.
+        system_prompt: The whole system prompt, in place of loaded instructions.
+        task: The task of a worker.
+        skills: The skills in the prompt; `ALL_SKILLS` resets it to all.
+        mode: What drives the agent: a REPL, a server, or nothing that is known.
     """
 
     model: str | None = None
@@ -73,17 +73,17 @@ class SessionOptions(NamedTuple):
 
     @property
     def said(self) -> dict[str, Any]:
-        """What is to be remembered, as JSON."""
+        """The options to store with the session, as JSON."""
         given = {name: getattr(self, name) for name in STORED_OPTIONS}
         return {
             name: list(each) if isinstance(each, tuple) else each for name, each in given.items() if each is not None
         }
 
     def over(self, remembered: Mapping[str, Any]) -> dict[str, Any]:
-        """Circumstances of a request: what the caller says, else what the session remembers.
+        """Return fields of a request: the given options, else those stored with the session.
 
         Raises:
-            UsageError: The caller names a task, and the role has none.
+            UsageError: A task is given, and the role has none.
         """
         both = {**remembered, **self.said}.items()
         merged = {name: value for name, value in both if name in STORED_OPTIONS and not _is_usual(name, value)}
@@ -97,15 +97,15 @@ class SessionOptions(NamedTuple):
 
 
 def read_session_options(dialects: DialectRegistry, /, **said: Unpack[SessionArguments]) -> SessionOptions:
-    """What a caller says, as it is kept.
+    """Validate the arguments of a session.
 
     Args:
-        dialects: In whose shapes tools may be.
-        said: What is said.
+        dialects: The formats that tools may have.
+        said: The arguments.
 
     Raises:
-        UsageError: Something is of another kind than it must be: a word in place of a list, a list in place of a word.
-        MessageError: One of the tools is none.
+        UsageError: An argument has the wrong type, for example text in place of a list.
+        MessageError: One of the tools is not a tool definition.
     """
     unknown = next((name for name in said if name not in _READERS), None)
     if unknown is not None:
@@ -120,8 +120,8 @@ def build_request_fields(dialects: DialectRegistry, /, **given: Unpack[SessionAr
     """Return the fields of a request that a new session with these arguments would have, without its model.
 
     Raises:
-        UsageError: An argument is of another type than it must be.
-        MessageError: One of the tools is not a definition of a tool.
+        UsageError: An argument has the wrong type.
+        MessageError: One of the tools is not a tool definition.
     """
     chosen = read_session_options(dialects, **given)
     fields = chosen.over({})
@@ -134,10 +134,10 @@ def build_request_fields(dialects: DialectRegistry, /, **given: Unpack[SessionAr
 
 
 def read_skills(given: object, name: str = "skills") -> tuple[str, ...] | str:
-    """Names of skills, or `ALL`.
+    """Return names of skills, or `ALL_SKILLS`.
 
     Raises:
-        UsageError: It is something else.
+        UsageError: It is neither.
     """
     return (
         ALL_SKILLS
@@ -156,7 +156,7 @@ def _is_usual(name: str, value: object) -> bool:
 
 
 def _tools(given: object, name: str) -> tuple[object, ...]:
-    """Definitions of tools, which some API must understand; the model's own reads them when it is known."""
+    """Return tool definitions; the dialect of the model reads them once the model is known."""
     tools = read_list(given, name)
     for place, tool in enumerate(tools):
         if isinstance(tool, str | bytes | int | float | None):
@@ -203,19 +203,19 @@ _PLACE = ("cwd", "home", "defaults", "ancestor_depth", "plugin_tables", "mode", 
 
 
 class RequestFields(CallArguments, EventFields, total=False):
-    """The arguments by which a request is asked for."""
+    """The arguments of `Nexus.request`."""
 
     session: str | None
     message: object
 
 
 def fill_request(request: Request, dialects: DialectRegistry, /, **given: Unpack[RequestFields]) -> Request:
-    """A request with what the caller says; a message and tools in the shape of any API.
+    """Return a request with the given fields; message and tools may have the format of any API.
 
     Raises:
         UnknownNameError: There is no such field.
-        MessageError: The message is none, or one of the tools.
-        UsageError: Something is told in a shape that means nothing.
+        MessageError: The message or one of the tools has an unknown format.
+        UsageError: A field has the wrong type.
     """
     known = [field.name for field in fields(Request) if field.name not in _PLACE]
     for name in given:
@@ -247,7 +247,7 @@ def fill_request(request: Request, dialects: DialectRegistry, /, **given: Unpack
 
 
 def get_request_options(request: Request, dialects: DialectRegistry) -> SessionOptions:
-    """What a request says about the session."""
+    """Return the session options in a request."""
     return read_session_options(
         dialects,
         model=request.model or None,
@@ -263,7 +263,7 @@ def get_request_options(request: Request, dialects: DialectRegistry) -> SessionO
 
 
 def read_request_input(request: Request, dialects: DialectRegistry) -> UserInput | None:
-    """What a request says that is to be answered; None where it says nothing."""
+    """Return the user message in a request; None if it has none."""
     if request.message is None:
         return None
     from nexus_core.request.input import read_input

@@ -1,4 +1,7 @@
-"""What a model answered, in the shape of any API."""
+"""Replies, tool results and whole turns, read in the format of any API and made into steps.
+
+What was recorded before is found again instead of being stored twice.
+"""
 
 from __future__ import annotations
 
@@ -64,31 +67,31 @@ _EVENTS = {"response.": "responses", "message_": "anthropic", "content_block_": 
 
 
 def read_reply(given: object, dialects: DialectRegistry) -> Reply:
-    """A model's answer: a dict, an object of an SDK, the list of a stream's pieces, its message alone, or a `Reply`.
+    """Read a reply: a dict, an SDK object, the list of a stream's chunks, an assistant message, or a `Reply`.
 
     Raises:
-        MessageError: It is in no shape that is known, or wrong in it; says where.
+        MessageError: The format is unknown, or a field is invalid; the error names it.
     """
     if isinstance(given, Reply):
         return given
     if _is_message(given):
-        return _said(dialects.recognise([given]).read(given))
+        return _build_reply(dialects.recognise([given]).read(given))
     if name := _name_of(given):
         return dialects.get(name).read_reply(given)
     _refuse_error(given)
-    speaking = _offering(given, dialects)
+    speaking = _find_offering_dialect(given, dialects)
     if speaking is None:
         raise _unknown(given)
     return _read_offered(given, speaking)
 
 
 def is_builtin_reply(given: object) -> bool:
-    """Whether it is surely what a model answered, in a shape that is built in."""
+    """Return True if a value is certainly a reply in a built-in format."""
     return isinstance(given, Reply) or _is_message(given) or bool(_name_of(given))
 
 
 def build_incomplete_stream_error() -> MessageError:
-    """Why the pieces of a stream are not recorded as an answer."""
+    """Return the error for a streamed reply without an end event."""
     return MessageError(
         "the stream broke off: these pieces do not say how the reply ended",
         hint="next() gives the request again; record(…, interrupted=True) keeps what came and ends the turn; "
@@ -98,19 +101,19 @@ def build_incomplete_stream_error() -> MessageError:
     )
 
 
-def _said(message: Message) -> Reply:
-    """What a model said, without anything about the call."""
+def _build_reply(message: Message) -> Reply:
+    """Return a reply that consists of a message alone."""
     return Reply(messages=(message,), stop="tools" if message.tool_calls else "end", api=message.api)
 
 
-def _offering(given: object, dialects: DialectRegistry) -> Dialect | None:
-    """The plugin's dialect in which something is written; of a stream, its first piece that says so."""
+def _find_offering_dialect(given: object, dialects: DialectRegistry) -> Dialect | None:
+    """Return the plugin's dialect that recognizes a value, or a chunk of a stream; None if there is none."""
     pieces = given if isinstance(given, list | tuple) else (given,)
     return next((found for each in pieces if (found := dialects.offering(each))), None)
 
 
 def _read_offered(given: object, speaking: Dialect) -> Reply:
-    """A reply in the shape of a plugin's dialect, or its message alone: only the dialect itself knows which."""
+    """Read a reply, or its message alone, in a plugin's dialect; only the dialect can tell them apart."""
     try:
         return speaking.read_reply(given)
     except MessageError as error:
@@ -120,11 +123,11 @@ def _read_offered(given: object, speaking: Dialect) -> Reply:
             raise error from None
         if message.role != "assistant":
             raise _unknown({"role": message.role}) from None
-        return _said(message)
+        return _build_reply(message)
 
 
 def _is_message(given: object) -> bool:
-    """Whether it is what the model said, without anything about the call."""
+    """Return True if a value is an assistant message without the fields of a reply."""
     if isinstance(given, Message):
         return given.role == "assistant"
     if isinstance(given, Mapping):
@@ -134,7 +137,7 @@ def _is_message(given: object) -> bool:
 
 
 def _refuse_error(given: object) -> None:
-    """What a provider says instead of an answer is no answer."""
+    """Raise a MessageError if a value is a provider's error."""
     for each in given if isinstance(given, list | tuple) else (given,):
         error = each.get("error") if isinstance(each, Mapping) else None
         if error:
@@ -168,12 +171,12 @@ def _what_to_do(given: object, seen: Sequence[str]) -> str:
 
 
 def _is_unread(value: object) -> bool:
-    """Whether it can be read only once."""
+    """Return True for an iterator, which can be read only once."""
     return hasattr(value, "__iter__") and not isinstance(value, str | bytes | Mapping | list | tuple)
 
 
 def _nearest(seen: Iterable[str]) -> str:
-    """The API whose replies have the most of these fields, or of some that are nearly called so; "" for none."""
+    """Return the API whose replies have the most fields with these or similar names, or ""."""
     from difflib import get_close_matches
 
     names = [name[:_LONGEST] for name in islice(seen, _MOST_COMPARED)]
@@ -185,7 +188,7 @@ def _nearest(seen: Iterable[str]) -> str:
 
 
 def _name_of(given: object) -> str:
-    """The built-in dialect that a reply, or the pieces of a stream, is written in; "" for none."""
+    """Return the built-in dialect of a reply or of a stream's chunks, or ""."""
     if isinstance(given, list | tuple):
         return next(filter(None, map(_name_of_one, given)), "")
     return _name_of_one(given)
@@ -218,10 +221,10 @@ _BRINGERS = ("tool", "function", "user")
 
 
 class IncomingResult(NamedTuple):
-    """A result, alone in its message.
+    """A tool result in a message of its own, before it is matched with its call.
 
     Attributes:
-        key: The call it was made for; None where only its id or name tell.
+        key: The call that it answers; None if it must be found by id or name.
         message: The message.
     """
 
@@ -230,15 +233,15 @@ class IncomingResult(NamedTuple):
 
     @property
     def result(self) -> ToolResult:
-        """The result."""
+        """The tool result in the message."""
         return self.message.tool_results[0]
 
 
 def read_results(given: object, dialects: DialectRegistry) -> tuple[IncomingResult, ...] | None:
-    """Results, each in a message of its own; None for something that is no result.
+    """Read tool results, each in a message of its own. Return None if the value is something else.
 
     Raises:
-        MessageError: A message brings results and something else.
+        MessageError: A message contains tool results and other parts.
     """
     if isinstance(given, list) and given:
         each = [_read_message(item, dialects) for item in given]
@@ -254,11 +257,11 @@ def _read_message(given: object, dialects: DialectRegistry) -> tuple[IncomingRes
         return (IncomingResult(None, Message("tool", (given,))),)
     if isinstance(given, Message) or _brings_results(given):
         return _split(dialects.recognise([given]).read(given))
-    return None if is_builtin_reply(given) else _results_read_offered(given, dialects)
+    return None if is_builtin_reply(given) else _read_offered_results(given, dialects)
 
 
-def _results_read_offered(given: object, dialects: DialectRegistry) -> tuple[IncomingResult, ...] | None:
-    """Results in the shape of a plugin's dialect, in which a reply may be just as well."""
+def _read_offered_results(given: object, dialects: DialectRegistry) -> tuple[IncomingResult, ...] | None:
+    """Read tool results in a plugin's dialect, which may also read replies."""
     speaking = dialects.offering(given)
     if speaking is None:
         return None
@@ -270,7 +273,7 @@ def _results_read_offered(given: object, dialects: DialectRegistry) -> tuple[Inc
 
 
 def match_results(turn: Turn, brought: tuple[IncomingResult, ...]) -> list[tuple[CallKey, IncomingResult]]:
-    """Each result with the call it answers.
+    """Return each result with the key of the call that it answers.
 
     Raises:
         TurnError: A result answers no call of this turn.
@@ -330,7 +333,7 @@ INTERRUPTED_RESULT = "[interrupted: there is no result]"
 
 
 def build_input_step(said: UserInput, model: str, now: int) -> NewStep:
-    """The step that opens a turn, at a time in milliseconds since 1970."""
+    """Return the step that opens a turn, at a time in milliseconds since 1970."""
     context = dict(build_message_context(said.event, hooks=0, now=now))
     data = {"model": model, "event": dict(said.event), "context": [context]}
     return NewStep(kind="input", messages=(said.message,), data=data)
@@ -339,18 +342,18 @@ def build_input_step(said: UserInput, model: str, now: int) -> NewStep:
 def build_session_start_step(now: int) -> NewStep:
     """Return the step that a new session begins with, at a time in milliseconds since 1970.
 
-    It is a closed turn of its own, so that the first question stays what its turn is about.
+    It is a closed turn of its own, so that the first user message stays the input of its turn.
     """
     return NewStep(kind="input", closes=True, messages=(build_session_start_message_at(now),), data={"context": [None]})
 
 
 def build_reply_step(turn: Turn | None, reply: Reply, *, interrupted: bool) -> NewStep | RecordedBefore:
-    """The step of a reply; the one there is, if it was recorded before.
+    """Return the step of a reply, or the existing one if it was recorded before.
 
     Args:
         turn: The turn at the end of the thread, open or not.
         reply: The reply.
-        interrupted: Whether it was cut off, and its calls will not be answered.
+        interrupted: Whether the reply is partial, and its tool calls are not run.
 
     Raises:
         TurnError: No reply is expected.
@@ -386,10 +389,10 @@ def build_reply_step(turn: Turn | None, reply: Reply, *, interrupted: bool) -> N
 
 
 def build_result_step(turn: Turn | None, brought: tuple[IncomingResult, ...]) -> NewStep | RecordedBefore:
-    """The step of results that are not recorded yet; the one there is, if all of them are.
+    """Return the step of the new results, or the existing one if all of them were recorded before.
 
     Raises:
-        TurnError: A result answers no call, or its call has another result.
+        TurnError: A result matches no call, or its call has a different result.
     """
     if turn is None or not turn.calls:
         raise TurnError("no call waits for a result", hint="record the reply first that asks for tools")
@@ -411,7 +414,7 @@ def build_result_step(turn: Turn | None, brought: tuple[IncomingResult, ...]) ->
 
 
 def build_interrupted_step(turn: Turn) -> NewStep:
-    """The step that ends a turn which nobody will finish; calls that wait get a result that says so."""
+    """Return the step that ends an unfinished turn; each pending call gets a result that says so."""
     messages = tuple(Message("tool", (_given_up(pending.call),)) for pending in turn.pending)
     answers = [list(pending.key) for pending in turn.pending]
     data = {"answers": answers, "context": [None] * len(messages)}
@@ -421,13 +424,13 @@ def build_interrupted_step(turn: Turn) -> NewStep:
 def build_agent_step(
     turn: Turn | None, result: AgentResult, dialects: DialectRegistry, newest: Iterable[Step] = ()
 ) -> NewStep | RecordedBefore:
-    """The step of a whole turn, or of the rest of one that is open; the one there is, if it was recorded before.
+    """Return the step of a whole turn, or of the rest of an open one; the existing one if it was recorded before.
 
     Args:
         turn: The turn at the end of the thread, open or not.
-        result: What the agent brings back.
-        dialects: The shapes that its messages may be in.
-        newest: The steps among which one with an id is looked for; without an id, only the turn's own.
+        result: The agent's messages, usage and error.
+        dialects: The formats that its messages may have.
+        newest: The steps in which a result with an id is looked for; without an id, only those of the turn.
     """
     speaking = dialects.recognise(result.messages)
     messages = read_messages(speaking, result.messages)
@@ -458,10 +461,10 @@ def build_agent_step(
 
 
 def read_agent_result(given: AgentResult) -> AgentResult:
-    """What an agent brings back; what it cost may be given as values by name.
+    """Validate an agent's result; its usage may be a mapping.
 
     Raises:
-        MessageError: Something in it is of another kind than it must be, or nothing was said and nothing went wrong.
+        MessageError: A field has the wrong type, or there is neither a message nor an error.
     """
     if not given.messages and given.error is None:
         hint = "give all messages of the turn, or say what went wrong: error=…"
@@ -473,7 +476,7 @@ def read_agent_result(given: AgentResult) -> AgentResult:
 
 
 def compute_reply_digest(reply: Reply) -> str:
-    """The address of all that a reply says and cost."""
+    """Return the digest of a reply with its usage."""
     return blake2b(write_canonical_json(encode_value(reply)).encode(), digest_size=32).hexdigest()
 
 
@@ -492,7 +495,7 @@ def _ensure_expected(turn: Turn | None) -> None:
 
 
 def _late(turn: Turn, key: CallKey, *, has_result: bool) -> TurnError:
-    """Why a result is not recorded."""
+    """Return the error for a result that comes too late."""
     call = turn.calls[key]
     name = f"{call.name} ({call.id})" if call.id else call.name
     if key in turn.answers and turn.answers[key].step.kind == "interrupted":

@@ -1,4 +1,4 @@
-"""What was sent before a reply, put together again from steps and blobs alone."""
+"""Calls of the past, rebuilt from steps and blobs alone."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ _SENT_FROM = ("sealed", "result", "reply", *MARKER_KINDS)
 
 
 def find_reply_step(ledger: Ledger, name: str) -> Step:
-    """The step of that name, or of which that is the beginning or the end.
+    """Return the step with an id, or the only one whose id begins or ends with a text.
 
     Raises:
-        UsageError: There is none, or several.
+        UsageError: There is no such step, or there are several.
         LedgerError: Its content was deleted.
     """
     step = find_named(ledger, name)
@@ -61,14 +61,14 @@ def find_reply_step(ledger: Ledger, name: str) -> Step:
 
 
 def find_sent_step(ledger: Ledger, name: str) -> Step:
-    """The newest step when a call was made: the one before a reply; for any other step of a turn, that step.
+    """Return the newest step when a call was made: the one before a reply, or else the step itself.
 
-    A turn is named by its first step, with which nothing was sent yet: its last reply is meant, or its newest step
-    where there is none.
+    The id of a turn is that of its first step, before any call: then its last reply counts, or its newest step if it
+    has none.
 
     Raises:
         UsageError: There is no such step.
-        TurnError: It was made elsewhere, or nothing was sent yet.
+        TurnError: Nexus assembled no call there, as in an imported session.
     """
     step = find_reply_step(ledger, name)
     if step.kind == "input":
@@ -82,16 +82,16 @@ def find_sent_step(ledger: Ledger, name: str) -> Step:
 
 
 def restore_tool_offers(ledger: Ledger, name: str) -> tuple[Tool, ...]:
-    """The tools that a model was offered when it gave a reply.
+    """Return the tools that were offered to the model when it gave a reply.
 
     Args:
-        ledger: Where it is kept.
-        name: The step of the reply: that of a call is `call.key.step`.
+        ledger: The ledger of the session.
+        name: The id of the reply's step; that of a tool call is `call.key.step`.
 
     Raises:
         UsageError: There is no such step.
-        TurnError: Nothing was sent by Nexus before it.
-        LedgerError: What was sent is not there any more.
+        TurnError: Nexus assembled no call before it.
+        LedgerError: A blob of the call is gone.
     """
     epoch = SessionState(None, find_sent_step(ledger, name), None).epoch
     if not epoch:
@@ -100,18 +100,18 @@ def restore_tool_offers(ledger: Ledger, name: str) -> tuple[Tool, ...]:
 
 
 def replay_call(runtime: SessionRuntime, cache: ThreadCache, tip: Step, settings: Settings, label: str) -> CallPlan:
-    """What was sent when a step was the newest.
+    """Return the call that was sent when a step was the newest.
 
     Args:
         runtime: Shared by all sessions of the Nexus.
-        cache: Its thread.
+        cache: The session's thread.
         tip: The step.
-        settings: What counts, knows models and has options, where nothing of that was kept then.
-        label: The session, where it was not kept in which one it was.
+        settings: Settings for models and counters, if none were stored with the call.
+        label: The name of the session, if it was not stored with the call.
 
     Raises:
-        LedgerError: Something that was sent is not there any more.
-        TurnError: Nothing was sent.
+        LedgerError: A step or blob of the call is gone.
+        TurnError: No call was sent.
     """
     turn = Turn(cache.turn(tip.id))
     state = SessionState(None, tip, turn)

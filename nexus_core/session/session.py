@@ -31,11 +31,11 @@ class Session:
     write to the same conversation.
 
     Args:
-        pipeline: The operations of the session.
+        engine: The operations of the session.
     """
 
-    def __init__(self, pipeline: Engine) -> None:
-        self._pipeline = pipeline
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
         self._is_placed = False
 
     def _warn_if_moved(self) -> None:
@@ -43,16 +43,16 @@ class Session:
         if self._is_placed:
             return
         self._is_placed = True
-        if (moved := run(self._pipeline.find_move())) is not None:
+        if (moved := run(self._engine.find_move())) is not None:
             warn(moved.message, OtherDirectoryWarning, stacklevel=3)
 
     def __repr__(self) -> str:
-        return f"Session({self._pipeline.describe()})"
+        return f"Session({self._engine.describe()})"
 
     @property
     def name(self) -> str:
         """The session's name, unique in its ledger."""
-        return self._pipeline.label
+        return self._engine.label
 
     def ask(self, message: object, *, interrupt: bool = False, **event: Unpack[EventFields]) -> AssembledContext:
         """Start a turn: store the message and return the assembled call.
@@ -71,7 +71,7 @@ class Session:
             OtherDirectoryWarning: It was last used in another directory, and `any_directory` was not given.
         """
         self._warn_if_moved()
-        return run(self._pipeline.ask(message, interrupt=interrupt, event=event))
+        return run(self._engine.ask(message, interrupt=interrupt, event=event))
 
     def next(self) -> AssembledContext:
         """Return the next call of the open turn. It stays the same, byte for byte, until something is recorded.
@@ -82,7 +82,7 @@ class Session:
             BudgetError: What must be sent exceeds the budget.
         """
         self._warn_if_moved()
-        return run(self._pipeline.next())
+        return run(self._engine.next())
 
     @renamed_argument("given", "reply_or_result")
     def record(self, reply_or_result: object, *, interrupted: bool | None = None) -> RecordedStep:
@@ -99,12 +99,12 @@ class Session:
             ConflictError: Another writer has continued the session.
             MessageError: The format is unknown, or a stream has no end event.
         """
-        return run(self._pipeline.record(reply_or_result, interrupted=interrupted))
+        return run(self._engine.record(reply_or_result, interrupted=interrupted))
 
     def preview(self, message: object = None, **event: Unpack[EventFields]) -> AssembledContext:
         """Return what `ask` would return, or `next` if there is no message, without storing anything."""
         self._warn_if_moved()
-        return run(self._pipeline.preview(message, event))
+        return run(self._engine.preview(message, event))
 
     def replay(self, step: str | RecordedStep | Step) -> AssembledContext:
         """Rebuild the call that a reply answered, byte for byte, from the ledger alone.
@@ -117,7 +117,7 @@ class Session:
             UsageError: There is no such step.
             TurnError: No call was assembled at that step, as in an imported session.
         """
-        return run(self._pipeline.replay(step))
+        return run(self._engine.replay(step))
 
     def cache_report(self, step: str | RecordedStep | Step) -> CacheReport:
         """Return how much of a call the provider read from its prompt cache, and why it was not more.
@@ -128,7 +128,7 @@ class Session:
         Raises:
             UsageError: There is no such step.
         """
-        return run(self._pipeline.cache(step))
+        return run(self._engine.cache(step))
 
     @renamed_argument("label", "name")
     def spawn(
@@ -166,7 +166,7 @@ class Session:
         from nexus_core.session.workers import SpawnArguments
 
         return Session(
-            run(self._pipeline.spawn(SpawnArguments(task, cwd, call, skills, name, model, tools, system_prompt)))
+            run(self._engine.spawn(SpawnArguments(task, cwd, call, skills, name, model, tools, system_prompt)))
         )
 
     def report_result(self) -> RecordedStep | None:
@@ -178,15 +178,15 @@ class Session:
         Raises:
             TurnError: The tool call is no longer pending.
         """
-        return run(self._pipeline.report())
+        return run(self._engine.report())
 
     def reload(self) -> None:
         """Load files, settings and tools again for the next call. The conversation stays."""
-        run(self._pipeline.reload())
+        run(self._engine.reload())
 
     def interrupt(self) -> RecordedStep | None:
         """End the open turn without its pending tool calls. Return None if no turn is open."""
-        return run(self._pipeline.interrupt())
+        return run(self._engine.interrupt())
 
     @renamed_argument("label", "name")
     def fork(self, name: str, *, at: str | RecordedStep | Step | None = None) -> Session:
@@ -201,7 +201,7 @@ class Session:
             UsageError: There is no such step in this session.
             TurnError: The turn is still open, or the step does not end one.
         """
-        return Session(run(self._pipeline.fork(name, at)))
+        return Session(run(self._engine.fork(name, at)))
 
     def compact(self, focus: str = "", *, dry_run: bool = False) -> CompactionReport | None:
         """Replace earlier turns by a summary in all further calls. The ledger keeps them, and `undo` reverts it.
@@ -218,7 +218,7 @@ class Session:
             BudgetError: What must stay exceeds the budget, whatever is summarized.
             TurnError: The session is archived.
         """
-        return run(self._pipeline.compact(focus, dry_run=dry_run))
+        return run(self._engine.compact(focus, dry_run=dry_run))
 
     def preview_compaction(self, focus: str = "") -> CompactionPreview:
         """Return what `compact` would do, or why it would do nothing, and whether the next call compacts by itself.
@@ -230,7 +230,7 @@ class Session:
             BudgetError: What must stay exceeds the budget, whatever is summarized.
             TurnError: The session is archived.
         """
-        return run(self._pipeline.preview_compaction(focus))
+        return run(self._engine.preview_compaction(focus))
 
     def undo(self) -> RevertedCompaction:
         """Revert the latest compaction. The one before it applies again, and later turns stay.
@@ -238,7 +238,7 @@ class Session:
         Raises:
             TurnError: No compaction is in effect.
         """
-        return run(self._pipeline.undo())
+        return run(self._engine.undo())
 
     def expand(self, compaction: str | RecordedStep | Step) -> tuple[Step, ...]:
         """Return the original steps that a compaction replaced.
@@ -249,7 +249,7 @@ class Session:
         Raises:
             UsageError: There is no such compaction.
         """
-        return run(self._pipeline.expand(compaction))
+        return run(self._engine.expand(compaction))
 
     def pin(self, step: str | RecordedStep | Step) -> bool:
         """Keep a step's messages verbatim in every later compaction, in forks too.
@@ -264,11 +264,11 @@ class Session:
             UsageError: There is no such step in this session, or it has no message.
             TurnError: A compaction has replaced it already.
         """
-        return run(self._pipeline.pin(step))
+        return run(self._engine.pin(step))
 
     def unpin(self, step: str | RecordedStep | Step) -> bool:
         """Remove a pin. Return False if the step was not pinned."""
-        return run(self._pipeline.pin(step, remove=True))
+        return run(self._engine.pin(step, remove=True))
 
     def recover(self, error: BaseException) -> AssembledContext:
         """Return a shorter call after a provider refused one as too long, once per call.
@@ -279,32 +279,32 @@ class Session:
         Raises:
             error: The exception has another cause, or the call was shortened before.
         """
-        return run(self._pipeline.recover(error))
+        return run(self._engine.recover(error))
 
     @property
     def is_open(self) -> bool:
         """True if a turn is open: continue it with `next`. Otherwise start one with `ask`."""
-        return run(self._pipeline.is_open())
+        return run(self._engine.is_open())
 
     @property
     def pending_calls(self) -> tuple[RecordedCall, ...]:
         """The tool calls without a recorded result."""
-        return run(self._pipeline.pending())
+        return run(self._engine.pending())
 
     @property
     def messages(self) -> tuple[Message, ...]:
         """The conversation as it is sent: the latest summary and the messages after it, or all messages."""
-        return run(self._pipeline.messages())
+        return run(self._engine.messages())
 
     @property
     def original_messages(self) -> tuple[Message, ...]:
         """Like `messages`, but user messages as passed to `ask`, before rendering."""
-        return run(self._pipeline.messages(as_said=True))
+        return run(self._engine.messages(original=True))
 
     @property
     def usage(self) -> Usage:
         """Tokens used by the conversation since its first turn."""
-        return run(self._pipeline.usage())
+        return run(self._engine.usage())
 
     label = renamed_attribute("Session", "label", "name")
     cache = renamed_attribute("Session", "cache", "cache_report")

@@ -1,4 +1,4 @@
-"""Where a session stands in its ledger, and what it would send. Every method may take its time."""
+"""A session's steps in its ledger: its state, the plan of its next call, and appending. All methods block."""
 
 from __future__ import annotations
 
@@ -49,19 +49,22 @@ if TYPE_CHECKING:
     from nexus_core.types.plugins import Finding
     from nexus_core.types.request import AgentMode
 
+FILE_DEPENDENT_KINDS = ("input", "sealed")
+"""Kinds of steps that depend on files: a session belongs to the directory in which the last of these was made."""
+INHERITED_OPTIONS = ("renderer", "permissions")
+"""Options that a worker inherits from its parent, besides its model and the mode `server`."""
 
-class ThreadReader:
-    """What can be known of a session without adding to it.
+
+class SessionThread:
+    """The steps of one session.
 
     Args:
         runtime: Shared by all sessions of the Nexus.
-        label: Its name; "" for a conversation that is not kept.
-        options: What the caller says about it.
+        label: The session's name; "" for a conversation that is not stored.
+        options: The options that the caller gave.
 
     Attributes:
-        any_directory: Whether the caller expects that it was used in another directory before.
-        left: The directory that it was taken away from; "" where it stayed, or somebody was told.
-        lost_prompt: The address of a system prompt that is gone from the ledger; "" once the caller knows.
+        any_directory: Whether the session may have been used in another directory before.
     """
 
     def __init__(self, runtime: SessionRuntime, label: str, options: SessionOptions) -> None:
@@ -69,14 +72,14 @@ class ThreadReader:
         self.runtime = runtime
         self.options = options
         self.any_directory = False
-        self.left = ""
-        self.lost_prompt = ""
+        self._left_directory = ""  # the directory that the session moved from, until a call reports it
+        self._missing_prefix = ""  # the digest of a prefix that is gone from the ledger, until a call reports it
         self._known_tools: dict[str, tuple[Tool, ...]] = {}
         self._settings: Settings | None = None
         self._seen = SessionState(None, None, None)
 
     def read(self) -> SessionState:
-        """Where it stands now."""
+        """Return the session's state now."""
         record = self._ledger.session(self.label) if self.label else None
         if record is None or record.tip is None:
             self._seen = SessionState(record, None, None)
@@ -87,69 +90,70 @@ class ThreadReader:
         return self._seen
 
     def describe(self) -> str:
-        """Its name, and what is known of it so far: nothing is looked up, so that nobody has to wait."""
+        """Return the session's name and what is known of it, without reading the ledger."""
         from nexus_core.text.console import format_count
 
         model = self.model(self._seen, self._settings or Settings())
         turns = None if self._seen.tip is None else self._seen.tip.data.get("turns")
-        told = [f"model={model!r}"] if model else []
-        told += [format_count(turns, "turn")] if isinstance(turns, int) else []
-        return ", ".join([repr(self.label), *told])
+        facts = [f"model={model!r}"] if model else []
+        facts += [format_count(turns, "turn")] if isinstance(turns, int) else []
+        return ", ".join([repr(self.label), *facts])
 
-    def labels(self) -> list[str]:
-        """The names of all sessions."""
+    def list_names(self) -> list[str]:
+        """Return the names of all sessions of the ledger."""
         return [record.label for record in self._ledger.sessions(status=None)]
 
     def static_context(self, state: SessionState) -> StaticContext:
-        """What stands around it now.
+        """Return role, renderer, tools and static sections as they are now.
 
         Raises:
-            UnknownNameError: Nobody offers its role or renderer.
-            MessageError: Something among its tools is no definition of a tool.
+            UnknownNameError: There is no such role or renderer.
+            MessageError: One of its tools is not a tool definition.
         """
-        return self._stand(state)[0]
+        return self._load_static(state)[0]
 
     def model(self, state: SessionState, settings: Settings) -> str:
-        """Whom to ask."""
+        """Return the id of the model to call."""
         return settings.model_id(str(self.options.model or state.kept.get("model") or ""))
 
-    def plan(self, state: SessionState, said: UserInput | None = None) -> CallPlan:
-        """What goes into a call of the open turn, or of one that is only tried out with something said."""
-        static, findings = self._stand(state)
-        said = None if said is None else inherit_user_profile(said, state.kept)
+    def plan(self, state: SessionState, user_input: UserInput | None = None) -> CallPlan:
+        """Plan the next call of the open turn, or of a preview with a user message."""
+        static, findings = self._load_static(state)
+        if user_input is not None:
+            user_input = inherit_user_profile(user_input, state.kept)
         cache = self.cache if state.tip is not None else None
         model = self.model(state, static.settings)
-        start = said is not None and self._starts(state, static.settings)
+        start = user_input is not None and self._starts(state, static.settings)
         due = None
         if cache is not None and state.tip is not None:
             due = partial(find_trigger, read_compaction_options(static.settings), cache, state.tip)
         plan = plan_call(
-            self.runtime, cache, state, static, model, user_input=said, starts_session=start, find_trigger=due
+            self.runtime, cache, state, static, model, user_input=user_input, starts_session=start, find_trigger=due
         )
         if state.epoch and self.runtime.prefixes.find(state.epoch, state.view) is None:
-            self.lost_prompt = state.epoch
-        if self.lost_prompt:  # the call is planned again once the step with the new prompt is stored
-            findings = (*findings, _prompt_gone(self.lost_prompt))
+            self._missing_prefix = state.epoch
+        if self._missing_prefix:  # the call is planned again once the step with the new prompt is stored
+            findings = (*findings, _build_prompt_gone_finding(self._missing_prefix))
         if self.label and not model:
-            findings = (*findings, _nobody_named())
+            findings = (*findings, _build_no_model_finding())
         if moved := self.find_move(state.record):
             findings = (*findings, moved)
         if cache is not None and (changed := cache.changed()):
-            findings = (*findings, _changed(changed))
+            findings = (*findings, _build_changed_finding(changed))
         return plan._replace(findings=(*findings, *plan.findings))
 
     def find_move(self, record: SessionRecord | None = None) -> Finding | None:
-        """Return what to know about a session that was last used in another directory; None if that is expected."""
+        """Return a finding if the session was last used in another directory, unless the caller expects it."""
         if self.any_directory or not self.label:
             return None
         record = record or self._ledger.session(self.label)
-        left = self.left or (self.left_by(record) if record else "")
-        return _moved(self.label, left, self.runtime.cwd) if left else None
+        left = self._left_directory or (self._find_left_directory(record) if record else "")
+        return _build_move_finding(self.label, left, self.runtime.cwd) if left else None
 
-    def left_by(self, record: SessionRecord) -> str:
-        """The directory in which something was last asked in it, if what is said here takes it elsewhere; else ""."""
+    def _find_left_directory(self, record: SessionRecord) -> str:
+        """Return the directory in which the session was last used, if this one is another; else ""."""
         kept, here = record.data.get("cwd"), str(self.runtime.cwd)
-        is_bound = record.tip is None or "inherits" in record.data  # nothing comes along, or it stays where it was sent
+        is_bound = record.tip is None or "inherits" in record.data  # it is empty, or a worker, which stays where it is
         return kept if isinstance(kept, str) and kept != here and not is_bound else ""
 
     @property
@@ -158,38 +162,38 @@ class ThreadReader:
 
     @property
     def cache(self) -> ThreadCache:
-        """What is known of its thread."""
+        """The session's newest steps, in memory."""
         return self.runtime.cache(self.label)
 
     def _starts(self, state: SessionState, settings: Settings) -> bool:
-        """True if the next question begins the session: it then says first when it started. A fork has begun before."""
+        """Return True if the next user message starts the session, which then says when; a fork has started before."""
         is_fork = state.record is not None and bool(state.record.origin)
         is_new = bool(self.label) and state.tip is None and not is_fork
         return is_new and settings.get("context.session_start", True) is not False
 
-    def _stand(self, state: SessionState) -> tuple[StaticContext, tuple[Finding, ...]]:
+    def _load_static(self, state: SessionState) -> tuple[StaticContext, tuple[Finding, ...]]:
         try:
-            found = self._look(state)
+            found = self._load_directories(state)
         except (FileError, ConfigError) as error:
-            return self._stand_still(state, error), (_unread(error),)
+            return self._restore_static(state, error), (_build_unread_finding(error),)
         return self.runtime.static_contexts.stand(found, self._fields(state, found[-1][1].settings)), ()
 
-    def _stand_still(self, state: SessionState, error: NexusError) -> StaticContext:
-        """What stood around it when files could last be read; a conversation goes on, whatever became of them.
+    def _restore_static(self, state: SessionState, error: NexusError) -> StaticContext:
+        """Return the static context of the last call, so that a session continues although files cannot be read.
 
         Raises:
-            error: Nothing was sent yet, or everything shall be read again, or something else is wanted now than then.
+            error: Nothing was sent yet, a reload was asked for, or other options are given than then.
         """
         prefixes, static_contexts = self.runtime.prefixes, self.runtime.static_contexts
         epoch = prefixes.find(state.epoch, state.view)
         if epoch is None or epoch.basis.get("reloads", 0) != state.reloads:
             raise error
-        found = static_contexts.last_look(self._places(state), self._mode(state))
+        found = static_contexts.last_look(self._list_directories(state), self._mode(state))
         if found is not None:
             self._settings = found[-1][1].settings
             return static_contexts.stand(found, self._fields(state, self._settings))
         self._settings = prefixes.setup(state.setup) if state.setup else Settings()
-        request = Request(cwd=self._places(state)[-1], home=self.runtime.home, mode=self._mode(state))
+        request = Request(cwd=self._list_directories(state)[-1], home=self.runtime.home, mode=self._mode(state))
         request = replace(request, **self._fields(state, self._settings)).standing
         from nexus_core.request.static_context import StoredStaticContext, prefix_matches
 
@@ -200,26 +204,26 @@ class ThreadReader:
         return StoredStaticContext(request, self._settings, epoch, told, self.runtime.host)
 
     def _fields(self, state: SessionState, settings: Settings) -> dict[str, Any]:
-        """The circumstances that the caller decides."""
+        """Return the fields of requests that the caller's options decide."""
         fields = self.options.over(state.kept)
         fields.pop("model", None)
         fields["mode"] = self._mode(state)
         return fields | {"tools": self._given_tools(state, settings), "session": self.label}
 
-    def _look(self, state: SessionState) -> list[LoadedDirectory]:
-        found = self.runtime.static_contexts.look(self._places(state), self._mode(state))
+    def _load_directories(self, state: SessionState) -> list[LoadedDirectory]:
+        found = self.runtime.static_contexts.look(self._list_directories(state), self._mode(state))
         self._settings = found[-1][1].settings
         return found
 
     def _mode(self, state: SessionState) -> AgentMode:
         return get_mode(self.options.over(state.kept))
 
-    def _places(self, state: SessionState) -> list[Path]:
+    def _list_directories(self, state: SessionState) -> list[Path]:
         inherited = state.kept.get("inherits")
         return [Path(each) for each in inherited] if isinstance(inherited, list) else [self.runtime.cwd]
 
     def _given_tools(self, state: SessionState, settings: Settings) -> tuple[Tool, ...]:
-        """What the caller offers, else what was offered before."""
+        """Return the caller's tools, else those that were offered before."""
         if self.options.tools is None:
             epoch = self.runtime.prefixes.find(state.epoch, state.view)
             return (epoch.given or ()) if epoch else ()
@@ -228,14 +232,207 @@ class ThreadReader:
             self._known_tools[api] = read_tools(self.options.tools, api, self.runtime.dialects)
         return self._known_tools[api]
 
+    # ---- reading --------------------------------------------------------------------------------------------
 
-def _nobody_named() -> Finding:
+    def turn(self, step: Step) -> Turn:
+        """Return the turn of a step, up to that step."""
+        return Turn(self.cache.turn(step.id))
+
+    def list_newest(self, state: SessionState) -> Sequence[Step]:
+        """Return some dozens of the newest steps."""
+        return () if state.tip is None else self.cache.newest(state.tip.id, lambda _: True)
+
+    def messages(self, tip: Step, *, original: bool = False) -> tuple[Message, ...]:
+        """Return the latest summary and the messages that it keeps, or all messages.
+
+        Args:
+            tip: The newest step.
+            original: Whether user messages are returned as they were given, not as they were sent.
+        """
+        items = read_thread(self.cache, tip, NullSizer(), ReadLimits())
+        return tuple((original and each.said) or each.message for each in items)
+
+    def sum_usage(self, tip: Step) -> Usage:
+        """Return the tokens used since the first turn."""
+        return sum_usage(self.cache, tip)
+
+    # ---- calls of the past -----------------------------------------------------------------------------------
+
+    def replay(self, name: str) -> CallPlan:
+        """Return the call that a reply answered, by the id of its step."""
+        tip = find_sent_step(self._ledger, name)
+        settings = self._get_settings(SessionState(None, None, None))
+        return replay_call(self.runtime, ThreadCache(self._ledger), tip, settings, self.label)
+
+    def measure_call(self, tip: Step) -> TokenBudget | None:
+        """Return the size of the call that was sent when a step was the newest; None if it cannot be known."""
+        try:
+            settings = self._get_settings(SessionState(None, None, None))
+            return build_request(replay_call(self.runtime, self.cache, tip, settings, self.label)).token_budget
+        except NexusError:  # a reply is stored even if its call cannot be rebuilt
+            return None
+
+    def get_cache_report(self, step: Step) -> CacheReport:
+        """Return how much of the call that a reply answered came from the prompt cache."""
+        try:
+            return get_cache_report(self.runtime, self.cache, step, self._get_settings(SessionState(None, None, None)))
+        except NexusError:
+            return CacheReport()
+
+    def find_cache_report(self, name: str) -> CacheReport:
+        """Return the same by the id of the step.
+
+        Raises:
+            UsageError: There is no such step.
+        """
+        return self.get_cache_report(find_reply_step(self._ledger, name))
+
+    # ---- appending ------------------------------------------------------------------------------------------
+
+    def append(self, step: NewStep, state: SessionState) -> Step:
+        """Append a step, with its tokens and the fields that every step carries on from the one before.
+
+        Raises:
+            ConflictError: Another writer has appended since.
+        """
+        said, record = self._remembered(step), state.record
+        if record is None or self._news(record, said):
+            record = self._create(said)
+        new: list[NewStep] = []
+        if step.kind == "input" and self._starts(state, self._get_settings(state)):
+            new.append(self._complete(None, build_session_start_step(self.runtime.now()), state))
+        new.append(self._complete(new[-1] if new else state.tip, step, state))
+        after = None if state.tip is None else state.tip.id
+        ledger, label = self._ledger, record.label
+        added = ledger.append_many(label, new, after=after) if new[1:] else [ledger.append(label, new[0], after=after)]
+        for each in added:
+            self.cache.add(each)
+        self._seen = SessionState(record, added[-1], None)
+        return added[-1]
+
+    def store_rendered(self, pending: PendingRender, state: SessionState) -> Step:
+        """Store the rendered input of the open turn, and the blobs that it refers to."""
+        self.runtime.prefixes.store(pending.blobs)
+        return self.append(pending.step, state)
+
+    def clear_announced_findings(self) -> None:
+        """Forget what the last call has reported."""
+        self._left_directory = self._missing_prefix = ""
+
+    def _create(self, said: dict[str, Any]) -> SessionRecord:
+        """Return the session's record with new options stored, created if it does not exist."""
+        record = self._ledger.session(self.label)
+        if record is not None:
+            news = self._news(record, said)
+            if "cwd" in news:
+                self._left_directory = self._find_left_directory(record)
+            return self._ledger.update(self.label, data={**record.data, **news}) if news else record
+        data = {"model": "", "cwd": str(self.runtime.cwd), **said}
+        try:
+            return self._ledger.create(self.label, data=data)
+        except SessionExistsError:  # another writer was faster
+            return self._create(said)
+
+    def reload(self) -> None:
+        """Begin a new prefix with the next call."""
+        record = self._ledger.session(self.label)
+        if record is not None:
+            reloads = SessionState(record, None, None).reloads + 1
+            self._ledger.update(self.label, data={**record.data, "reloads": reloads})
+
+    def fork(self, label: str, at: str | None) -> SessionThread:
+        """Create a session that branches off after a closed turn, by default the last."""
+        record = self._ledger.session(self.label)
+        head, data = (record.head, record.data) if record else (None, {})
+        if at is not None:
+            head = find_turn_end(self._ledger, record or SessionRecord(label=self.label), at).id
+        self._ledger.create(label, head=head, origin=self.label, data=_without_parent(data))
+        return SessionThread(self.runtime, label, self.options)
+
+    def spawn(self, orders: SpawnArguments) -> SessionThread:
+        """Return a worker's session, created if it does not exist."""
+        state = self.read()
+        found = self._load_directories(state)
+        settings = found[-1][1].settings
+        kept = {**state.kept, **self.options.said}
+        made = {name: value for name, value in kept.items() if name in INHERITED_OPTIONS}
+        if (mode := get_subagent_mode(get_mode(kept))) != DEFAULT_MODE:
+            made["mode"] = mode
+        options = read_worker_options(orders, self._given_tools(state, settings), self.runtime.dialects)
+        made["model"] = options.model or self.model(state, settings)
+        record = create_worker(self.runtime, self.label, state, orders, made)
+        return SessionThread(self.runtime, record.label, options)
+
+    # ---- fields of a step ---------------------------------------------------------------------------------
+
+    def _get_settings(self, state: SessionState) -> Settings:
+        """Return the settings, or the last known ones: a step must be stored even if a file cannot be read."""
+        if self._settings is None:
+            try:
+                self._load_directories(state)
+            except NexusError:
+                with suppress(MissingBlobError):
+                    return self.runtime.prefixes.setup(state.setup) if state.setup else Settings()
+        return self._settings or Settings()
+
+    def _remembered(self, step: NewStep) -> dict[str, Any]:
+        """Return what the session's record stores with a step: options, directory, profile."""
+        said = self.options.said
+        if step.kind in FILE_DEPENDENT_KINDS:
+            said["cwd"] = str(self.runtime.cwd)
+        event = step.data.get("event") if step.kind == "input" else None
+        if isinstance(event, dict) and PROFILE_FIELD in event:
+            said[PROFILE_FIELD] = event[PROFILE_FIELD]
+        return said
+
+    def _news(self, record: SessionRecord, said: dict[str, Any]) -> dict[str, Any]:
+        """Return the part of it that is not stored yet."""
+        # A worker stays where it was sent.
+        news = {name: value for name, value in said.items() if name != "cwd" or "inherits" not in record.data}
+        return {
+            name: value
+            for name, value in news.items()
+            if record.data.get(name) != value and (name != PROFILE_FIELD or value or record.data.get(PROFILE_FIELD))
+        }
+
+    def _complete(self, tip: Step | NewStep | None, step: NewStep, state: SessionState) -> NewStep:
+        """Return a step with its tokens, running totals and the fields carried on from the step before."""
+        new = self._count(step, state)
+        sums = add_turn(tip, step) | add_tokens(tip, new) | add_spent(tip, step)
+        data = get_carried_fields(tip) | sums | dict(new.data)
+        return replace(new, data={name: value for name, value in data.items() if name != "cut" or value is not None})
+
+    def _count(self, step: NewStep, state: SessionState) -> NewStep:
+        """Return a step with the tokens of its messages; long tool results are truncated once and for all."""
+        settings = self._get_settings(state)
+        sizer = self.runtime.sizer(self.model(state, settings), settings)
+        limit = get_number(settings, "truncation.tool_result_tokens", MAX_RESULT_TOKENS)
+        data: dict[str, Any] = dict(step.data)
+        clamps = find_clamps(step.messages, limit, sizer.counter.count)
+        if clamps:
+            data["clamp"] = [list(clamp) for clamp in clamps]
+        # An input counts in the step that has it rendered.
+        counted = (
+            () if step.kind == "input" and not step.closes else apply_clamps(step.messages, clamps, PLACEHOLDER_STEP_ID)
+        )
+        sizes = [sizer.count_tokens(message) for message in counted]
+        if len(sizes) > 1:
+            data["sizes"] = sizes
+        return replace(step, tokens=sum(sizes), counter=sizer.counter.name, data=data)
+
+
+def _without_parent(data: Any) -> dict[str, Any]:  # noqa: ANN401 - what a record holds
+    """Return what a fork stores: it answers no tool call."""
+    return {name: value for name, value in data.items() if name not in ("parent", "call")}
+
+
+def _build_no_model_finding() -> Finding:
     from nexus_core.types.plugins import Finding
 
     return Finding("no-model", "No model is set: pass --model (in Python model=…), or set provider.model")
 
 
-def _prompt_gone(digest: str) -> Finding:
+def _build_prompt_gone_finding(digest: str) -> Finding:
     from nexus_core.types.plugins import Finding
 
     what = (
@@ -247,7 +444,7 @@ def _prompt_gone(digest: str) -> Finding:
     )
 
 
-def _moved(label: str, left: str, here: Path) -> Finding:
+def _build_move_finding(label: str, left: str, here: Path) -> Finding:
     from nexus_core.text.safety import visible_line
     from nexus_core.types.plugins import Finding
 
@@ -256,216 +453,15 @@ def _moved(label: str, left: str, here: Path) -> Finding:
     return Finding("other-directory", visible_line(f"{was}; {hint}"))
 
 
-def _changed(steps: Sequence[str]) -> Finding:
+def _build_changed_finding(steps: Sequence[str]) -> Finding:
     from nexus_core.types.plugins import Finding
 
     what = f"{len(steps)} steps are" if len(steps) > 1 else f"step {steps[0]} is"
     return Finding("step-changed", f"{what} not what was recorded; `nexus ledger verify` says what was changed")
 
 
-def _unread(error: NexusError) -> Finding:
+def _build_unread_finding(error: NexusError) -> Finding:
     from nexus_core.types.plugins import Finding
 
     where = f" ({error.where})" if error.where else ""
     return Finding("unread-files", f"files are used as they were before, because {error.what}{where}")
-
-
-FILE_DEPENDENT_KINDS = ("input", "sealed")
-"""The steps that depend on files: a session works in the directory in which these were made last."""
-INHERITED_OPTIONS = ("renderer", "permissions")
-"""What a worker has from the session that made it, besides its model and the mode `server`."""
-
-
-class SessionThread(ThreadReader):
-    """The steps of one session, to which others are added; arguments as for `ThreadReader`."""
-
-    # ---- reading --------------------------------------------------------------------------------------------
-
-    def turn(self, step: Step) -> Turn:
-        """The turn of a step, up to that step."""
-        return Turn(self.cache.turn(step.id))
-
-    def newest(self, state: SessionState) -> Sequence[Step]:
-        """The newest steps, some dozens of them."""
-        return () if state.tip is None else self.cache.newest(state.tip.id, lambda _: True)
-
-    def messages(self, tip: Step, *, as_said: bool = False) -> tuple[Message, ...]:
-        """What was said: the latest summary and what it keeps, or all.
-
-        Args:
-            tip: The newest step.
-            as_said: Whether what was asked is given in its own words, and not as it was sent.
-        """
-        sent = read_thread(self.cache, tip, NullSizer(), ReadLimits())
-        return tuple((as_said and each.said) or each.message for each in sent)
-
-    def spent(self, tip: Step) -> Usage:
-        """What it has cost, from its first turn on."""
-        return sum_usage(self.cache, tip)
-
-    # ---- what was sent --------------------------------------------------------------------------------------
-
-    def replay(self, name: str) -> CallPlan:
-        """What was sent before a reply."""
-        tip = find_sent_step(self._ledger, name)
-        settings = self._settings_known(SessionState(None, None, None))
-        return replay_call(self.runtime, ThreadCache(self._ledger), tip, settings, self.label)
-
-    def sent_at(self, tip: Step) -> TokenBudget | None:
-        """What was taken by what was sent when a step was the newest, as we count; None where nobody can know."""
-        try:
-            settings = self._settings_known(SessionState(None, None, None))
-            return build_request(replay_call(self.runtime, self.cache, tip, settings, self.label)).token_budget
-        except NexusError:  # a reply must be kept, whatever became of what was sent
-            return None
-
-    def get_cache_report(self, step: Step) -> CacheReport:
-        """What became of the provider's cache in the call that a reply answers."""
-        try:
-            return get_cache_report(
-                self.runtime, self.cache, step, self._settings_known(SessionState(None, None, None))
-            )
-        except NexusError:
-            return CacheReport()
-
-    def find_cache_report(self, name: str) -> CacheReport:
-        """The same by the name of the step.
-
-        Raises:
-            UsageError: There is no such step.
-        """
-        return self.get_cache_report(find_reply_step(self._ledger, name))
-
-    # ---- adding ---------------------------------------------------------------------------------------------
-
-    def append(self, step: NewStep, state: SessionState) -> Step:
-        """Add a step where the session stood, with what it takes and what goes on from the step before.
-
-        Raises:
-            ConflictError: It stands elsewhere by now.
-        """
-        said, record = self._remembered(step), state.record
-        if record is None or self._news(record, said):
-            record = self._create(said)
-        new: list[NewStep] = []
-        if step.kind == "input" and self._starts(state, self._settings_known(state)):
-            new.append(self._following(None, build_session_start_step(self.runtime.now()), state))
-        new.append(self._following(new[-1] if new else state.tip, step, state))
-        after = None if state.tip is None else state.tip.id
-        ledger, label = self._ledger, record.label
-        added = ledger.append_many(label, new, after=after) if new[1:] else [ledger.append(label, new[0], after=after)]
-        for each in added:
-            self.cache.add(each)
-        self._seen = SessionState(record, added[-1], None)
-        return added[-1]
-
-    def seal(self, seal: PendingRender, state: SessionState) -> Step:
-        """Write down how something is sent."""
-        self.runtime.prefixes.store(seal.blobs)
-        return self.append(seal.step, state)
-
-    def _create(self, said: dict[str, Any]) -> SessionRecord:
-        """Return the session, created if it is not there, after it has remembered what is said about it."""
-        record = self._ledger.session(self.label)
-        if record is not None:
-            news = self._news(record, said)
-            if "cwd" in news:
-                self.left = self.left_by(record)
-            return self._ledger.update(self.label, data={**record.data, **news}) if news else record
-        data = {"model": "", "cwd": str(self.runtime.cwd), **said}
-        try:
-            return self._ledger.create(self.label, data=data)
-        except SessionExistsError:  # somebody else was faster
-            return self._create(said)
-
-    def reload(self) -> None:
-        """Have the next call begin with everything as it is then."""
-        record = self._ledger.session(self.label)
-        if record is not None:
-            reloads = SessionState(record, None, None).reloads + 1
-            self._ledger.update(self.label, data={**record.data, "reloads": reloads})
-
-    def fork(self, label: str, at: str | None) -> SessionThread:
-        """A session that begins where a closed turn of this one ended, by default the last."""
-        record = self._ledger.session(self.label)
-        head, data = (record.head, record.data) if record else (None, {})
-        if at is not None:
-            head = find_turn_end(self._ledger, record or SessionRecord(label=self.label), at).id
-        self._ledger.create(label, head=head, origin=self.label, data=_without_parent(data))
-        return SessionThread(self.runtime, label, self.options)
-
-    def spawn(self, orders: SpawnArguments) -> SessionThread:
-        """A worker with a task, made if it is not there."""
-        state = self.read()
-        found = self._look(state)
-        settings = found[-1][1].settings
-        kept = {**state.kept, **self.options.said}
-        made = {name: value for name, value in kept.items() if name in INHERITED_OPTIONS}
-        if (mode := get_subagent_mode(get_mode(kept))) != DEFAULT_MODE:
-            made["mode"] = mode
-        options = read_worker_options(orders, self._given_tools(state, settings), self.runtime.dialects)
-        made["model"] = options.model or self.model(state, settings)
-        record = create_worker(self.runtime, self.label, state, orders, made)
-        return SessionThread(self.runtime, record.label, options)
-
-    # ---- what it goes by ------------------------------------------------------------------------------------
-
-    def _settings_known(self, state: SessionState) -> Settings:
-        """The settings as they were last seen: what was said must be kept, whatever became of a file meanwhile."""
-        if self._settings is None:
-            try:
-                self._look(state)
-            except NexusError:
-                with suppress(MissingBlobError):
-                    return self.runtime.prefixes.setup(state.setup) if state.setup else Settings()
-        return self._settings or Settings()
-
-    def _remembered(self, step: NewStep) -> dict[str, Any]:
-        """Return what the session remembers with a step: the caller's options, where it works, a profile."""
-        said = self.options.said
-        if step.kind in FILE_DEPENDENT_KINDS:
-            said["cwd"] = str(self.runtime.cwd)
-        event = step.data.get("event") if step.kind == "input" else None
-        if isinstance(event, dict) and PROFILE_FIELD in event:
-            said[PROFILE_FIELD] = event[PROFILE_FIELD]
-        return said
-
-    def _news(self, record: SessionRecord, said: dict[str, Any]) -> dict[str, Any]:
-        """Return what of that is not remembered yet."""
-        # A worker stays where it was sent.
-        news = {name: value for name, value in said.items() if name != "cwd" or "inherits" not in record.data}
-        return {
-            name: value
-            for name, value in news.items()
-            if record.data.get(name) != value and (name != PROFILE_FIELD or value or record.data.get(PROFILE_FIELD))
-        }
-
-    def _following(self, tip: Step | NewStep | None, step: NewStep, state: SessionState) -> NewStep:
-        """Return a step with its tokens and with everything that goes on from the step before it."""
-        new = self._weighed(step, state)
-        sums = add_turn(tip, step) | add_tokens(tip, new) | add_spent(tip, step)
-        data = get_carried_fields(tip) | sums | dict(new.data)
-        return replace(new, data={name: value for name, value in data.items() if name != "cut" or value is not None})
-
-    def _weighed(self, step: NewStep, state: SessionState) -> NewStep:
-        """A step with what its messages take; long results are cut once and for all."""
-        settings = self._settings_known(state)
-        sizer = self.runtime.sizer(self.model(state, settings), settings)
-        limit = get_number(settings, "truncation.tool_result_tokens", MAX_RESULT_TOKENS)
-        data: dict[str, Any] = dict(step.data)
-        clamps = find_clamps(step.messages, limit, sizer.counter.count)
-        if clamps:
-            data["clamp"] = [list(clamp) for clamp in clamps]
-        # What was said counts in its seal, as it is sent.
-        counted = (
-            () if step.kind == "input" and not step.closes else apply_clamps(step.messages, clamps, PLACEHOLDER_STEP_ID)
-        )
-        sizes = [sizer.count_tokens(message) for message in counted]
-        if len(sizes) > 1:
-            data["sizes"] = sizes
-        return replace(step, tokens=sum(sizes), counter=sizer.counter.name, data=data)
-
-
-def _without_parent(data: Any) -> dict[str, Any]:  # noqa: ANN401 - what a record holds
-    """What a fork remembers: it answers no call of anybody."""
-    return {name: value for name, value in data.items() if name not in ("parent", "call")}

@@ -1,4 +1,4 @@
-"""Workers: sessions of their own that do one task and answer a call of the session that made them."""
+"""Workers (subagents): sessions with one task, whose final reply answers a tool call of their parent."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ _EXAMPLE = 'session.spawn("Find out why the build fails.")'
 
 
 class SpawnArguments(NamedTuple):
-    """What a worker is to do.
+    """The arguments of `Session.spawn`.
 
     Attributes:
-        task: The task, in words.
-        cwd: Where it works; None for where its maker does.
-        call: The call that its answer is the result of; None where nobody waits for it.
-        skills: The skills it is told about; None or `ALL` for all.
-        label: The name of its session; None for one that follows from the call.
-        model: Whom it asks; None for whom its maker asks.
-        tools: What it may ask for; None for what its maker's caller offers.
-        system_prompt: The whole system prompt, in place of what is loaded, of the task and of the role; None for those.
+        task: The task, part of the system prompt.
+        cwd: Its working directory; None for that of its parent.
+        call: The tool call that its final reply answers; None for none.
+        skills: The skills in its prompt; None or `ALL_SKILLS` for all.
+        label: The name of its session; None to derive one from the call.
+        model: Its model; None for its parent's.
+        tools: Its tools; None for those that its parent's caller offers.
+        system_prompt: Its whole system prompt, in place of loaded instructions, task and role; None for these.
     """
 
     task: str
@@ -61,7 +61,7 @@ class SpawnArguments(NamedTuple):
 
 
 class WorkerReport(NamedTuple):
-    """What a worker brings back: to which session, for which call, what it said, and whether it failed."""
+    """A worker's final reply: the parent session, the call it answers, the text, and whether the worker failed."""
 
     parent: str
     key: CallKey
@@ -72,19 +72,19 @@ class WorkerReport(NamedTuple):
 def create_worker(
     runtime: SessionRuntime, label: str, state: SessionState, orders: SpawnArguments, made: dict[str, Any]
 ) -> SessionRecord:
-    """The session of a worker, made if it is not there.
+    """Return the session of a worker, created if it does not exist.
 
     Args:
         runtime: Shared by all sessions of the Nexus.
-        label: The session that makes it.
-        state: Where that stands.
-        orders: What the worker is to do.
-        made: What it has from its maker: model, renderer, permissions.
+        label: The name of the parent session.
+        state: The parent's state.
+        orders: The arguments of `spawn`.
+        made: Options that it inherits: model, renderer, permissions.
 
     Raises:
-        UnknownNameError: Nobody offers the role of a worker.
-        UsageError: There is no task, or the call is none.
-        TurnError: Nobody waits for the result of that call.
+        UnknownNameError: No plugin provides the role `worker`.
+        UsageError: The task is empty, or the call is not a RecordedCall.
+        TurnError: That call is not pending.
         SessionExistsError: Another session has that name.
     """
     find_agent_role(runtime.host, WORKER_ROLE)
@@ -115,12 +115,12 @@ def create_worker(
 
 
 def read_worker_options(orders: SpawnArguments, tools: Sequence[object], dialects: DialectRegistry) -> SessionOptions:
-    """What is said about a worker's session beyond what is kept of it."""
+    """Return the options of a worker's session that are not stored with it."""
     return read_session_options(dialects, model=orders.model, tools=tools if orders.tools is None else orders.tools)
 
 
 def find_worker_report(state: SessionState) -> WorkerReport | None:
-    """What a worker has to say to whoever waits for it; None where nobody does, or it is still at work."""
+    """Return the final reply of a finished worker; None if no call waits for it, or it has not finished."""
     parent, call, turn = state.kept.get("parent"), state.kept.get("call"), state.turn
     if not isinstance(parent, str) or not isinstance(call, list) or turn is None or turn.is_open:
         return None
@@ -133,10 +133,10 @@ def find_worker_report(state: SessionState) -> WorkerReport | None:
 
 
 def build_report_step(turn: Turn | None, report: WorkerReport) -> NewStep | RecordedBefore:
-    """The result of the call that a worker was made for.
+    """Return the step with the result of the call that a worker answers.
 
     Raises:
-        TurnError: The call does not wait any more, or has another result.
+        TurnError: The call is no longer pending, or has a different result.
     """
     if turn is None or report.key not in turn.calls:
         raise TurnError("the turn in which the worker was called has ended", hint="its answer comes too late")
@@ -146,7 +146,7 @@ def build_report_step(turn: Turn | None, report: WorkerReport) -> NewStep | Reco
 
 
 def _label(maker: str, name: str) -> str:
-    """What a worker is called that was given no name; of makers with a long one, a part and a digest."""
+    """Return the default name of a worker; a long name of its parent becomes a part of it and a digest."""
     label = f"{maker}/{name}"
     if len(label) <= MAX_LABEL_CHARACTERS:
         return label
@@ -167,7 +167,7 @@ def _key_of(call: object, state: SessionState) -> CallKey | None:
 
 
 def _create(runtime: SessionRuntime, label: str, data: JSON) -> SessionRecord:
-    """A session, or the one there is, if it was made for the same call."""
+    """Create a session, or return the existing one if it was created for the same call."""
     try:
         return runtime.ledger.create(label, data=data)
     except SessionExistsError:

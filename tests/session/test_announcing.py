@@ -407,7 +407,7 @@ def test_without_a_listener_nobody_waits(tmp_path: Path, nexus_home: Path) -> No
         with Nexus(
             tmp_path, home=nexus_home, ledger=MemoryLedger(), plugins=plugins, disable=["telemetry"], installed=False
         ) as nexus:
-            pipeline: Engine = nexus.session("s", model="gpt-4o")._pipeline  # noqa: SLF001 - how often it waits cannot be seen from outside
+            pipeline: Engine = nexus.session("s", model="gpt-4o")._engine  # noqa: SLF001 - how often it waits cannot be seen from outside
             asked = steps_waited(pipeline.ask("Why?", interrupt=False, event={}))
             return asked, steps_waited(pipeline.record(says("Because."), interrupted=None))
 
