@@ -216,18 +216,19 @@ class NexusWay(Way):
         selection = select_steps(self._host, thread, budget, COUNTER)
         if selection is None:
             raise RuntimeError("there is nothing to summarise")
-        shares = divide_summary_limit(
-            selection.room, facts=options.evidence_tokens, words=options.user_tokens, prose=400
+        prose, facts, quotes = divide_summary_limit(
+            selection.summary_limit, facts=options.evidence_tokens, quotes=options.user_tokens, prose=400
         )
         said = [each.message for each in selection.covered_messages]
-        task = SummaryTask(said, shares.prose, previous=self._prose, redact=options.redact_secrets)
+        task = SummaryTask(said, prose, previous=self._prose, redact=options.redact_secrets)
         summary = run(ask_summarizers(task, self._chain, COUNTER.count))
         done = compose_summary(
             summary.text,
             covered=selection.covered_messages,
             kept=selection.kept_messages,
             previous=self._evidence,
-            shares=shares,
+            fact_limit=facts,
+            quote_limit=quotes,
             evidence=options.evidence,
             policy=options.fidelity,
             count=COUNTER.count,

@@ -1,44 +1,55 @@
-"""Earlier turns give way to a summary: chosen, summarised, and appended as one step unless something has changed."""
+"""Compact a session: plan it, have it summarized, and append the summary as one step.
+
+`compact` does it on request and `compact_automatically` before a call that would not fit. Another writer may append
+steps meanwhile: they stay after the kept part, unless they change what the summary is based on.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from shlex import quote
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from nexus_core.compaction.compose import summarize_session
-from nexus_core.compaction.coverage import is_covered
-from nexus_core.compaction.plan import CompactionReason, plan_compaction
-from nexus_core.compaction.trigger import find_cooldown_reason
-from nexus_core.errors import BudgetError, ConflictError, PluginError, SummaryError, TurnError, UsageError
-from nexus_core.runner import blocking
-from nexus_core.thread.append import (
-    MAX_APPEND_ATTEMPTS,
-    AppendableThread,
-    RecordedBefore,
-    append,
-    build_contention_error,
-    ensure_not_archived,
+from nexus_core.compaction.compose import (
+    compose_summary,
+    divide_summary_limit,
+    fidelity_to_json,
+    read_previous_evidence,
 )
-from nexus_core.thread.lookup import find_step
-from nexus_core.thread.totals import MARKER_KINDS
-from nexus_core.types.compaction import RevertedCompaction
+from nexus_core.compaction.extractive import EXTRACTIVE_NAME
+from nexus_core.compaction.plan import CompactionTask
+from nexus_core.compaction.summarize import SummaryTask, ask_summarizers, find_summarizers
+from nexus_core.compaction.trigger import NoCompaction, plan_or_explain, read_savings
+from nexus_core.errors import BudgetError, ConflictError, PluginError, SummaryError
+from nexus_core.history.truncation import replace_oldest_item_media
+from nexus_core.request.build import build_request
+from nexus_core.runner import blocking
+from nexus_core.thread.append import MAX_APPEND_ATTEMPTS, AppendableThread, build_contention_error
+from nexus_core.thread.projection import read_summary_trust
+from nexus_core.thread.sizes import PLACEHOLDER_STEP_ID
+from nexus_core.thread.summary_message import build_session_summary, build_summary_fields, get_summary_trust
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.plugins import Finding
 
 if TYPE_CHECKING:
-    from nexus_core.compaction.compose import WrittenSummary
+    from nexus_core.compaction.compose import ComposedSummary
+    from nexus_core.compaction.plan import PlannedCompaction
+    from nexus_core.compaction.summarize import Summary
     from nexus_core.request.build import CallPlan
     from nexus_core.request.runtime import SessionRuntime
     from nexus_core.request.static_context import StaticContext
     from nexus_core.runner import Operation
     from nexus_core.thread.cache import ThreadCache
     from nexus_core.thread.state import SessionState
-    from nexus_core.types.compaction import CompactionReport
-    from nexus_core.types.ledger import Ledger, Step
+    from nexus_core.types.assembled import AssembledContext
+    from nexus_core.types.compaction import CompactionReport, Summarizer
+    from nexus_core.types.ledger import Step
 
 MAX_COMPACTION_ATTEMPTS = 3
-"""So often somebody else may compact a session while this program does."""
+"""Attempts of a manual compaction, if others compact the session at the same time."""
+MAX_STORED_SAVINGS = 2
+"""Compactions whose savings a step stores: as many as the cooldown needs."""
+COOLDOWN_CODES = ("cooldown", "small-savings")
+"""Reasons against an automatic compaction that its caller gets as a finding."""
 
 
 class CompactionThread(AppendableThread, Protocol):
@@ -57,18 +68,18 @@ class CompactionThread(AppendableThread, Protocol):
         """Return the static context as it is on disk now."""
 
 
-class SessionMoved(NamedTuple):
-    """Somebody else has compacted the session meanwhile, taken a compaction back, or pinned what was summarised."""
+class SessionMovedError(ConflictError):
+    """Raised if another writer has changed what a summary is based on: compactions or pins."""
 
 
 class AutoCompaction(NamedTuple):
-    """What was done about a session that is too long.
+    """The outcome of an automatic compaction.
 
     Attributes:
-        has_moved: Whether it stands elsewhere now.
-        finding: What a person should know about it.
-        floor: What must stay, where that does not fit.
-        has_failed: Whether nobody could summarise it.
+        has_moved: True if the session has changed, so that its next call must be planned again.
+        finding: What the caller of the session should know.
+        floor: The error that what must stay does not fit; None if it fits.
+        has_failed: True if every summarizer failed.
     """
 
     has_moved: bool = False
@@ -77,143 +88,333 @@ class AutoCompaction(NamedTuple):
     has_failed: bool = False
 
 
+class CompactionPreview(NamedTuple):
+    """The answer of a dry run.
+
+    Attributes:
+        report: What `compact` would do; None if it would do nothing.
+        reason: Why it would do nothing; None if there is a report.
+        automatic: Why the next call does not compact the session by itself; None if it does.
+    """
+
+    report: CompactionReport | None
+    reason: NoCompaction | None
+    automatic: NoCompaction | None
+
+
+# ---- entry points ---------------------------------------------------------------------------------------------------
+
+
 def compact(thread: CompactionThread, focus: str, *, dry_run: bool) -> Operation[CompactionReport | None]:
-    """Compact a session because somebody asks for it; None where there is nothing to summarise.
+    """Compact a session on request; None if there is nothing to summarize.
 
     Raises:
-        SummaryError: Nobody could summarise it; nothing is changed.
-        TurnError: It is archived.
+        SummaryError: Every summarizer failed; nothing has changed.
+        BudgetError: What must stay does not fit, whatever is summarized.
+        TurnError: The session is archived.
     """
+    task = CompactionTask("manual", focus)
     for _ in range(MAX_COMPACTION_ATTEMPTS):
         state = yield from blocking(thread.read)
-        if state.tip is None:
-            return None
-        ensure_not_archived(state)
-        plan = yield from blocking(thread.plan, state)
-        occasion = CompactionReason("manual", focus)
-        done = yield from compact_now(thread, state, plan, occasion, dry_run=dry_run)
-        if not isinstance(done, SessionMoved):
-            return done
+        if dry_run:
+            planned = yield from blocking(plan_or_explain, thread, state, task)
+            return _require_no_error(planned if isinstance(planned, NoCompaction) else planned.report())
+        try:
+            outcome = yield from compact_now(thread, state, task)
+        except SessionMovedError:
+            continue
+        return _require_no_error(outcome)
     raise build_contention_error(thread.label)
 
 
-def compact_automatically(thread: CompactionThread, state: SessionState, plan: CallPlan) -> Operation[AutoCompaction]:
-    """Make a session shorter by itself, because the next call asks for it."""
-    if plan.trigger is None or state.tip is None:
+def preview_compaction(thread: CompactionThread, focus: str) -> Operation[CompactionPreview]:
+    """Return what `compact` would do, or why it would do nothing.
+
+    Calls no summarizer and stores nothing.
+
+    Raises:
+        BudgetError: What must stay does not fit, whatever is summarized.
+        TurnError: The session is archived.
+    """
+    return (yield from blocking(_preview, thread, focus))
+
+
+def _preview(thread: CompactionThread, focus: str) -> CompactionPreview:
+    state = thread.read()
+    outcome = plan_or_explain(thread, state, CompactionTask("manual", focus))
+    if isinstance(outcome, NoCompaction):
+        _require_no_error(outcome)
+        call, report, reason = None, None, outcome
+    else:
+        call, report, reason = outcome.call, outcome.report(), None
+    if state.tip is None:
+        return CompactionPreview(report, reason, reason)
+    call = thread.plan(state) if call is None else call
+    due = plan_or_explain(thread, state, CompactionTask(call.trigger or "context_limit"), call)
+    return CompactionPreview(report, reason, due if isinstance(due, NoCompaction) else None)
+
+
+def _require_no_error(outcome: CompactionReport | NoCompaction) -> CompactionReport | None:
+    if not isinstance(outcome, NoCompaction):
+        return outcome
+    if outcome.error is not None:
+        raise outcome.error
+    return None
+
+
+def compact_automatically(thread: CompactionThread, state: SessionState, call: CallPlan) -> Operation[AutoCompaction]:
+    """Compact a session if its next call requires it."""
+    if call.trigger is None:
         return AutoCompaction()
     try:
-        stop = yield from blocking(find_cooldown_reason, thread.cache, state.tip, plan)
-        if stop:
-            return AutoCompaction(finding=Finding("compaction-stopped", f"earlier turns are not summarised: {stop}"))
-        done = yield from compact_now(thread, state, plan, CompactionReason(plan.trigger))
-    except BudgetError as error:
-        return AutoCompaction(floor=error)
+        outcome = yield from compact_now(thread, state, CompactionTask(call.trigger), call)
+    except SessionMovedError:
+        return AutoCompaction(has_moved=True)
     except (SummaryError, PluginError) as error:
         return AutoCompaction(finding=Finding("compaction-failed", error.what), has_failed=True)
-    if done is None:
-        return AutoCompaction()
-    return AutoCompaction(has_moved=True, finding=None if isinstance(done, SessionMoved) else _told(done))
+    if not isinstance(outcome, NoCompaction):
+        return AutoCompaction(has_moved=True, finding=build_compacted_finding(outcome))
+    finding = None
+    if outcome.code in COOLDOWN_CODES:
+        finding = Finding("compaction-stopped", f"earlier turns are not summarised: {outcome.message}")
+    return AutoCompaction(finding=finding, floor=outcome.error if isinstance(outcome.error, BudgetError) else None)
 
 
 def compact_now(
-    thread: CompactionThread, state: SessionState, plan: CallPlan, occasion: CompactionReason, *, dry_run: bool = False
-) -> Operation[CompactionReport | SessionMoved | None]:
-    """Compact a session that stands where it was read; None where there is nothing to summarise.
+    thread: CompactionThread, state: SessionState, task: CompactionTask, call: CallPlan | None = None
+) -> Operation[CompactionReport | NoCompaction]:
+    """Compact a session in the state in which it was read.
 
     Args:
-        thread: Its steps.
-        state: Where it stands.
-        plan: What it would send.
-        occasion: Why.
-        dry_run: Whether only to say what would be done; nobody is asked for a summary then.
+        thread: The session's thread.
+        state: Its state.
+        task: Why it is compacted, and for which limit.
+        call: The next call of the state; None to plan it.
+
+    Returns:
+        The report, or the reason why nothing is compacted.
 
     Raises:
-        BudgetError: What must stay does not fit, whatever is summarised.
-        SummaryError: Nobody could summarise it; nothing is changed.
-        PluginError: A plugin decided what stays, and cannot have that.
+        SummaryError: Every summarizer failed; nothing has changed.
+        PluginError: A plugin's plan would separate what must stay together.
+        SessionMovedError: Another writer has changed what the summary is based on.
     """
-    chosen = yield from blocking(plan_compaction, thread, state, plan, occasion)
-    if chosen is None or dry_run:
-        return None if chosen is None else chosen.report()
-    made = yield from summarize_session(thread.runtime, plan, chosen)
-    after = chosen.fixed + chosen.selection.kept_tokens + made.tokens
-    if after >= chosen.before:
-        raise SummaryError([(made.summary.summarizer, f"left {after:,} of {chosen.before:,} tokens")])
-    step = yield from _append(thread, state, plan, made)
-    return SessionMoved() if step is None else _report(made, step)
+    planned = yield from blocking(plan_or_explain, thread, state, task, call)
+    if isinstance(planned, NoCompaction):
+        return planned
+    summary, composed = yield from summarize_session(thread.runtime, planned)
+    tokens = _count_summary_tokens(planned, composed)
+    after = planned.fixed_tokens + planned.selection.kept_tokens + tokens
+    if after >= planned.tokens_before:
+        raise SummaryError([(summary.summarizer, f"left {after:,} of {planned.tokens_before:,} tokens")])
+    data = build_compaction_data(planned, summary, composed)
+    step = yield from _append(thread, state, planned, data, tokens=tokens)
+    return _build_report(planned, summary, composed, step)
+
+
+# ---- summary --------------------------------------------------------------------------------------------------------
+
+
+def summarize_session(
+    runtime: SessionRuntime, planned: PlannedCompaction
+) -> Operation[tuple[Summary, ComposedSummary]]:
+    """Have the selected steps summarized, and compose the summary.
+
+    The ledger is not used meanwhile.
+
+    Raises:
+        SummaryError: Every summarizer failed.
+        UnknownNameError: The settings name an unknown summarizer.
+    """
+    options, count = planned.options, planned.call.window.sizer.counter.count
+    prose_limit, fact_limit, quote_limit = divide_summary_limit(
+        planned.summary_limit,
+        facts=options.evidence_tokens if options.evidence else 0,
+        quotes=options.user_tokens if options.evidence else 0,
+    )
+    task = yield from blocking(_build_summary_task, planned, prose_limit)
+    chain = yield from blocking(_find_chain, runtime, planned)
+    summary = yield from ask_summarizers(task, chain, count)
+
+    def compose() -> ComposedSummary:
+        redacted = zip(planned.selection.covered_messages, summary.messages, strict=True)
+        return compose_summary(
+            summary.text,
+            covered=[each._replace(message=message) for each, message in redacted],
+            kept=planned.selection.kept_messages,
+            previous=read_previous_evidence(planned.previous, planned.previous_prose),
+            fact_limit=fact_limit,
+            quote_limit=quote_limit,
+            evidence=options.evidence,
+            policy=options.fidelity,
+            count=count,
+        )
+
+    composed = yield from blocking(compose)
+    return summary, composed
+
+
+def _build_summary_task(planned: PlannedCompaction, max_tokens: int) -> SummaryTask:
+    options = planned.options
+    # A call that is too long for the model with the present summary in it is not in the provider's cache either.
+    uses_cache = options.form == "cached" and not planned.selection.is_outgrown
+    return SummaryTask(
+        messages=[each.message for each in planned.selection.covered_messages],
+        max_tokens=max_tokens,
+        previous=planned.previous_prose,
+        focus=planned.task.focus,
+        context=_build_next_call(planned) if uses_cache else None,
+        timeout=options.timeout,
+        redact=options.redact_secrets,
+        model=planned.call.request.model,
+    )
+
+
+def _build_next_call(planned: PlannedCompaction) -> AssembledContext:
+    """Return the next call without the compaction, which the provider may have cached."""
+    call = planned.call
+    sent = {each.key: each for each in call.items}
+    items = [sent.get(each.key, each) for each in planned.items]
+    items = replace_oldest_item_media(items, call.window.limits(call.turn, None, call.prefix))
+    return build_request(call._replace(items=items, decisions=(), must_fit=False))
+
+
+def _find_chain(runtime: SessionRuntime, planned: PlannedCompaction) -> list[Summarizer]:
+    names = planned.options.summarizers
+    if planned.selection.is_outgrown:  # nothing can be sent without a shorter summary, so that one must not fail
+        names = (*names, EXTRACTIVE_NAME)
+    count = planned.call.window.sizer.counter.count
+    return find_summarizers(runtime.host, planned.call.loaded, names, given=runtime.summarize, count=count)
+
+
+def _count_summary_tokens(planned: PlannedCompaction, composed: ComposedSummary) -> int:
+    options = planned.options
+    message = build_session_summary(
+        composed.text, PLACEHOLDER_STEP_ID, marker=options.summary_marker, role=options.summary_role
+    )
+    return planned.call.window.sizer.count_tokens(message)
+
+
+# ---- step -----------------------------------------------------------------------------------------------------------
+
+
+def build_compaction_data(planned: PlannedCompaction, summary: Summary, composed: ComposedSummary) -> dict[str, Any]:
+    """Return the fields of a compaction step that do not depend on its parent."""
+    covered, previous = planned.selection.covered_messages, planned.previous
+    steps = [each.step for each in sorted(covered, key=lambda each: each.position)]
+    trust = "user" if previous is None else read_summary_trust(previous)
+    return {
+        "summary": composed.text,
+        **build_summary_fields(planned.options.summary_marker, planned.options.summary_role),
+        "prose": composed.prose,
+        **composed.evidence.to_json(),
+        "fidelity": fidelity_to_json(composed.fidelity),
+        "first_kept": planned.selection.plan.first_kept,
+        "pinned": list(planned.pinned_steps),
+        "covered": [steps[0], steps[-1]] if steps else [],
+        "trigger": planned.task.trigger,
+        "focus": planned.task.focus,
+        "summariser": summary.summarizer,
+        "calls": summary.calls,
+        "failures": [list(each) for each in summary.failures],
+        "redacted": dict(sorted(summary.redacted.items())),
+        "form": summary.form,
+        "note": summary.note,
+        "planner": planned.selection.planner,
+        "tokens_before": planned.tokens_before,
+        "tokens_after": 0,
+        "gains": [list(each) for each in read_savings(previous)],
+        "trust": get_summary_trust([each.message for each in covered], trust),
+    }
 
 
 def _append(
-    thread: CompactionThread, state: SessionState, plan: CallPlan, made: WrittenSummary
-) -> Operation[Step | None]:
-    """Append a compaction; None where what it was made for is not so any more.
+    thread: CompactionThread, state: SessionState, planned: PlannedCompaction, data: dict[str, Any], *, tokens: int
+) -> Operation[Step]:
+    """Append a compaction; steps that were recorded meanwhile stay after the kept part.
 
-    What was recorded meanwhile stays: it stands behind what the compaction keeps.
+    Args:
+        thread: The session's thread.
+        state: The state that was summarized.
+        planned: The plan.
+        data: The fields of the step.
+        tokens: Tokens of the summary.
+
+    Raises:
+        SessionMovedError: Another writer has changed what the summary is based on.
     """
-    first, now = state, state
+    now = state
     for _ in range(MAX_APPEND_ATTEMPTS):
         try:
-            return (yield from blocking(_write, thread, first, now, plan, made))
+            return (yield from blocking(_write, thread, state, now, planned, data, tokens=tokens))
         except ConflictError:
             now = yield from blocking(thread.read)
-            if now.tip is None or first.tip is None:
-                return None
-            if now.tip.compaction != first.tip.compaction or made.chosen.concerns(set(now.pins) ^ set(first.pins)):
-                return None
+            if (
+                now.tip is None
+                or state.tip is None
+                or now.tip.compaction != state.tip.compaction
+                or planned.depends_on_pins(set(now.pins) ^ set(state.pins))
+            ):
+                raise SessionMovedError(f"session {thread.label!r} was compacted by another program") from None
     raise build_contention_error(thread.label)
 
 
 def _write(
-    thread: CompactionThread, first: SessionState, now: SessionState, plan: CallPlan, made: WrittenSummary
+    thread: CompactionThread,
+    state: SessionState,
+    now: SessionState,
+    planned: PlannedCompaction,
+    data: dict[str, Any],
+    *,
+    tokens: int,
 ) -> Step:
-    """Append a compaction where a session stands now, with everything on disk as it is now.
-
-    Args:
-        thread: Its steps.
-        first: Where it stood when it was summarised.
-        now: Where it stands.
-        plan: What it would have sent.
-        made: The summary.
-    """
-    runtime, chosen, static = thread.runtime, made.chosen, thread.static_context(now)
+    """Append a compaction to the present state, with a new prefix from the files on disk."""
+    runtime, call, static = thread.runtime, planned.call, thread.static_context(now)
     before = runtime.prefixes.find(now.epoch)
     pending = runtime.prefixes.begin(before, static, now.reloads, runtime.now())
-    fixed = sum(plan.window.prefix_sizer.count_tokens(pending.prefix).values())
-    data = made.data(fixed + chosen.selection.kept_tokens + made.tokens)
-    data |= {"model": plan.request.model, "limit": plan.window.budget.available}
+    fixed = sum(call.window.prefix_sizer.count_tokens(pending.prefix).values())
+    after = fixed + planned.selection.kept_tokens + tokens
+    gains = [*data["gains"], [planned.tokens_before, after]][-MAX_STORED_SAVINGS:]
+    data = data | {"tokens_after": after, "gains": gains}
+    data |= {"model": call.request.model, "limit": call.window.budget.available}
     data |= {"epoch": pending.prefix.digest, "view": pending.prefix.sections_digest, "cut": None}
     if data["first_kept"] is None:
-        data["first_kept"] = _first_after(thread, first, now)
-    data |= chosen.occasion.learnt
+        data["first_kept"] = _find_first_after(thread, state, now)
+    data |= planned.task.learned
     runtime.prefixes.store(pending.blobs)
     return thread.append(NewStep(kind="compaction", closes=now.open_turn is None, data=data), now)
 
 
-def _first_after(thread: CompactionThread, first: SessionState, now: SessionState) -> str | None:
-    """The step that was recorded first after nothing was kept; None where there is none."""
-    assert first.tip is not None and now.tip is not None  # noqa: S101, PT018 - asked before
-    return None if first.tip.id == now.tip.id else thread.cache.read_since(first.tip.id, now.tip.id)[1].id
+def _find_first_after(thread: CompactionThread, state: SessionState, now: SessionState) -> str | None:
+    """Return the first step recorded after a state of which nothing is kept."""
+    assert state.tip is not None and now.tip is not None  # noqa: S101, PT018 - `_append` has checked it
+    return None if state.tip.id == now.tip.id else thread.cache.read_since(state.tip.id, now.tip.id)[1].id
 
 
-def _report(made: WrittenSummary, step: Step) -> CompactionReport:
+# ---- report ---------------------------------------------------------------------------------------------------------
+
+
+def _build_report(
+    planned: PlannedCompaction, summary: Summary, composed: ComposedSummary, step: Step
+) -> CompactionReport:
     after = step.data.get("tokens_after")
     return replace(
-        made.chosen.report(),
+        planned.report(),
         step=step.id,
         tokens_after=after if isinstance(after, int) else 0,
-        summary=made.composed.text,
-        summarizer=made.summary.summarizer,
-        calls=made.summary.calls,
-        failures=made.summary.failures,
-        fidelity=made.composed.fidelity,
-        redacted=dict(sorted(made.summary.redacted.items())),
-        form=made.summary.form,
-        note=made.summary.note,
+        summary=composed.text,
+        summarizer=summary.summarizer,
+        calls=summary.calls,
+        failures=summary.failures,
+        fidelity=composed.fidelity,
+        redacted=dict(sorted(summary.redacted.items())),
+        form=summary.form,
+        note=summary.note,
     )
 
 
-def _told(report: CompactionReport) -> Finding:
-    """What a compaction did, in half a sentence."""
+def build_compacted_finding(report: CompactionReport) -> Finding:
+    """Return the finding that says what a compaction has done."""
     from nexus_core.text.console import format_count
 
     missing = sum(len(each.recoverable) + len(each.lost) for each in report.fidelity.values())
@@ -222,83 +423,3 @@ def _told(report: CompactionReport) -> Finding:
     facts = f"; {format_count(missing, 'fact')} only in the ledger now" if missing else ""
     note = f"; {report.note}" if report.note else ""
     return Finding("compacted", f"{what} by {report.summarizer}: {sizes}{facts}{note}", step=report.step or "")
-
-
-def undo(thread: CompactionThread) -> Operation[RevertedCompaction]:
-    """Take the latest compaction back that counts; the one before it counts again. Nothing is deleted.
-
-    Raises:
-        TurnError: None counts.
-    """
-    step = yield from append(thread, lambda state: build_revert_step(thread.cache, state))
-    assert step is not None and not isinstance(step, RecordedBefore)  # noqa: S101, PT018 - a revert is never there already
-    return RevertedCompaction(step.id, str(step.data["reverts"]), step.compaction)
-
-
-def build_revert_step(cache: ThreadCache, state: SessionState) -> NewStep:
-    """The step that takes the latest compaction back.
-
-    Raises:
-        TurnError: None counts.
-    """
-    latest = find_latest_compaction(cache, state.tip)
-    data = {"restores": latest.restored, "reverts": latest.compaction, "cut": None}
-    return NewStep(kind="revert", closes=state.open_turn is None, data=data)
-
-
-def find_latest_compaction(cache: ThreadCache, tip: Step | None) -> RevertedCompaction:
-    """The compaction that counts, and the one that would count without it; no step says so yet.
-
-    Raises:
-        TurnError: None counts.
-    """
-    if tip is None or tip.compaction is None:
-        raise TurnError("nothing is compacted here", hint="there is nothing to take back")
-    compaction = cache.get_step(tip.compaction)
-    before = None if compaction.parent is None else cache.get_step(compaction.parent).compaction
-    return RevertedCompaction("", compaction.id, before)
-
-
-def pin(thread: CompactionThread, name: str, *, remove: bool) -> Operation[bool]:
-    """Pin a step, or let go of it; whether that changed anything.
-
-    Raises:
-        UsageError: There is no such step in the session, or nothing is said in it.
-        TurnError: A summary stands for it already.
-    """
-    ledger, label = thread.runtime.ledger, thread.label
-    step = yield from append(thread, lambda state: build_pin_step(ledger, label, state, name, remove=remove))
-    return step is not None
-
-
-def build_pin_step(ledger: Ledger, label: str, state: SessionState, name: str, *, remove: bool) -> NewStep | None:
-    """The step that says which steps are pinned from now on; None where they are already. Errors as above."""
-    step = None if name in state.pins else _find(ledger, label, state, name)
-    meant = name if step is None else step.id
-    is_pinned = meant in state.pins
-    if is_pinned is not remove:
-        return None
-    if step is not None and not remove:
-        _ensure_there(ledger, state, step)
-    pins = [each for each in state.pins if each != meant]
-    return NewStep(kind="pin", closes=state.open_turn is None, data={"pins": pins if remove else [*pins, meant]})
-
-
-def _find(ledger: Ledger, label: str, state: SessionState, name: str) -> Step:
-    step = None if state.tip is None else find_step(ledger, name, state.tip)
-    if step is None:
-        hint = f"`nexus session show {quote(label)} --json` names its steps"
-        raise UsageError(f"there is no step {name!r} in session {label!r}", hint=hint)
-    return step
-
-
-def _ensure_there(ledger: Ledger, state: SessionState, step: Step) -> None:
-    """Only what is still read as it was said can stay so."""
-    if step.kind in MARKER_KINDS or not step.messages:
-        raise UsageError(f"nothing is said in step {step.id}", hint="pin what was asked, answered or found")
-    compaction = None if state.tip is None else state.tip.compaction
-    if is_covered(ledger, step, compaction):
-        raise TurnError(
-            f"compaction {compaction} stands for step {step.id} already",
-            hint="undo gives it back; then pin it, and compact again",
-        )

@@ -1,7 +1,7 @@
-"""Summarises without a model: turn by turn what was asked, what was done and what came of it, in words that were said.
+"""The summarizer without a model.
 
-Sentences count by the words in them that come up in many messages. The same conversation gives the same
-summary; the time it takes grows with the length of the conversation and not faster.
+It lists user message, tool calls and outcome of each turn, in sentences of the conversation. Sentences are scored by
+how many messages contain their words. The same conversation gives the same summary, in time linear in its length.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 EXTRACTIVE_NAME = "extractive"
 
-_SCORED = 4000
-"""Characters of a text that are looked at: its beginning and its end, where people say what matters."""
-_ASKED, _OUTCOME, _LINE = 240, 400, 200
-"""Characters of what is shown of a question, of an answer, and of anything else."""
-_EARLIER = 3
-"""This fraction of the room is for what was summarised before, and what is not needed for anything new."""
-# A dot inside a name ends no sentence; in Chinese and Japanese, nothing need stand behind one that does.
-_BETWEEN = re.compile("(?<=[.!?])\\s+|(?<=[\u3002\uff01\uff1f])|\\n+")
+_SCORED_CHARACTERS = 4000
+"""Characters of a text that are scored: its beginning and its end, which usually matter most."""
+_MAX_REQUEST, _MAX_OUTCOME, _MAX_LINE = 240, 400, 200
+"""Characters that are shown of a user message, of a reply, and of any other line."""
+_PREVIOUS_DIVISOR = 3
+"""The fraction of the tokens for the previous summary, in addition to those that new turns do not need."""
+# A dot inside a name does not end a sentence; in Chinese and Japanese, no space follows the end of one.
+_SENTENCE_END = re.compile("(?<=[.!?])\\s+|(?<=[\u3002\uff01\uff1f])|\\n+")
 _TERM = re.compile(rf"[^\W{UNSPACED}]{{4,40}}")
-_RUN = re.compile(f"[{UNSPACED}]{{2,}}")
-"""Words without blanks between them; any two letters of it count as one."""
-_COMMON = frozenset(
+_UNSPACED_RUN = re.compile(f"[{UNSPACED}]{{2,}}")
+"""Words without spaces between them; every two neighboring letters count as one word."""
+_STOP_WORDS = frozenset(
     _TERM.findall(
         "about after again also because been before being could does done each even first from have having here into"
         " just like make many more most much must need only other over please same should since some such than that"
@@ -47,13 +47,13 @@ _COMMON = frozenset(
         " while will with would your"
     )
 )
-_LEFT_OUT = "- (left out: "
-_FOCUSED = 16
-_OFTEN = 64
+_OMITTED = "- (left out: "
+_FOCUS_WEIGHT = 16
+_MAX_COUNT = 64
 
 
-class _Entry(NamedTuple):
-    """A turn: with all there is to say of it, and with what was asked alone."""
+class _TurnEntry(NamedTuple):
+    """A turn as text: complete, and with its user message alone."""
 
     full: str
     short: str
@@ -61,10 +61,10 @@ class _Entry(NamedTuple):
 
 
 def extractive_summarizer(count: Callable[[str], int] = estimate) -> Summarizer:
-    """The summarizer that is always there.
+    """Return the summarizer without a model.
 
     Args:
-        count: Who counts.
+        count: Counts the tokens of a text.
     """
     return Summarizer(
         name=EXTRACTIVE_NAME, summarise=lambda request: summarize_extractively(request, count), asks_model=False
@@ -72,56 +72,59 @@ def extractive_summarizer(count: Callable[[str], int] = estimate) -> Summarizer:
 
 
 def summarize_extractively(request: SummaryRequest, count: Callable[[str], int] = estimate) -> str:
-    """A summary of what a request holds, no longer than it asks for."""
-    terms = _Terms(request.messages, request.focus)
-    entries = [_describe(turn, terms) for turn in _turns(request.messages)]
-    room = request.max_tokens
-    earlier = _earlier(request.previous, terms, max(room // _EARLIER, room - _needed(entries, room, count)), count)
-    lines = _fill(entries, room - count(earlier) - 1, count)
-    return shorten_text("\n".join(filter(None, [earlier, *lines])), request.max_tokens, count)
+    """Return a summary of a request's messages, of at most `max_tokens`."""
+    scores = _TermScores(request.messages, request.focus)
+    entries = [_describe_turn(turn, scores) for turn in _split_turns(request.messages)]
+    limit = request.max_tokens
+    previous_limit = max(limit // _PREVIOUS_DIVISOR, limit - _compute_needed_tokens(entries, limit, count))
+    previous = _shorten_previous(request.previous, scores, previous_limit, count)
+    lines = _choose_entries(entries, limit - count(previous) - 1, count)
+    return shorten_text("\n".join(filter(None, [previous, *lines])), request.max_tokens, count)
 
 
-class _Terms:
-    """What a conversation is about: words by how many messages they stand in, and those that somebody asked for."""
+class _TermScores:
+    """The number of messages that contain each word, and the words of the focus."""
 
     def __init__(self, messages: Iterable[Message], focus: str) -> None:
         self._counts: Counter[str] = Counter()
         for message in messages:
             if message.role != "tool":
-                self._counts.update(set(_words(_ends(message.content))))
-        self.focus = frozenset(_words(focus))
+                self._counts.update(set(_list_terms(_cut_middle(message.content))))
+        self.focus = frozenset(_list_terms(focus))
 
     def score(self, sentence: str) -> int:
-        """How much a sentence says of what the conversation is about, for its length."""
-        words = set(_words(sentence))
-        weight = sum(min(self._counts[word], _OFTEN).bit_length() for word in words)
-        return (weight + _FOCUSED * len(words & self.focus)) * 100 // (len(words) + 6)
+        """Return the relevance of a sentence to the conversation, relative to its length."""
+        words = set(_list_terms(sentence))
+        weight = sum(min(self._counts[word], _MAX_COUNT).bit_length() for word in words)
+        return (weight + _FOCUS_WEIGHT * len(words & self.focus)) * 100 // (len(words) + 6)
 
-    def best(self, text: str, most: int) -> str:
-        """The best sentences of a text, in their order: the first in any case, and the last rather than others.
+    def choose_sentences(self, text: str, limit: int) -> str:
+        """Return the best sentences of a text in their order.
+
+        The first is preferred to all others, and the last counts more.
 
         Args:
             text: The text.
-            most: How many characters there are.
+            limit: Maximum characters.
         """
-        parts = (" ".join(part.split()).strip("-*# ") for part in _BETWEEN.split(_ends(text)))
-        sentences = list(dict.fromkeys(filter(None, parts)))  # what is said twice is told once
+        parts = (" ".join(part.split()).strip("-*# ") for part in _SENTENCE_END.split(_cut_middle(text)))
+        sentences = list(dict.fromkeys(filter(None, parts)))  # no sentence twice
         last = len(sentences) - 1
         ranked = sorted(
             range(len(sentences)),
-            key=lambda place: (place > 0, -self.score(sentences[place]) * (3 if place == last else 2), place),
+            key=lambda index: (index > 0, -self.score(sentences[index]) * (3 if index == last else 2), index),
         )
         chosen: list[int] = []
-        for place in ranked:
-            if len(sentences[place]) <= most:
-                chosen.append(place)
-                most -= len(sentences[place]) + 1
+        for index in ranked:
+            if len(sentences[index]) <= limit:
+                chosen.append(index)
+                limit -= len(sentences[index]) + 1
         if not chosen and sentences:
-            return sentences[ranked[0]][:most].rstrip() + "…"
-        return " ".join(sentences[place] for place in sorted(chosen))
+            return sentences[ranked[0]][:limit].rstrip() + "…"
+        return " ".join(sentences[index] for index in sorted(chosen))
 
 
-def _turns(messages: Sequence[Message]) -> list[list[Message]]:
+def _split_turns(messages: Sequence[Message]) -> list[list[Message]]:
     turns: list[list[Message]] = []
     for message in messages:
         if is_summary(message) or is_session_start(message) or message.role == "system":
@@ -132,33 +135,37 @@ def _turns(messages: Sequence[Message]) -> list[list[Message]]:
     return turns
 
 
-def _describe(turn: Sequence[Message], terms: _Terms) -> _Entry:
+def _describe_turn(turn: Sequence[Message], scores: _TermScores) -> _TurnEntry:
     asked = next((message.content.strip() or describe_media(message) for message in turn if is_user_input(message)), "")
-    answers = [message.content for message in turn if message.role == "assistant" and message.content.strip()]
-    question = terms.best(asked, _ASKED)
-    outcome = terms.best(answers[-1], _OUTCOME) if answers else ""
-    lines = [f"- Asked: {question}" if question else "-", *_deeds(turn), f"  Outcome: {outcome}" if outcome else ""]
-    is_focused = bool(terms.focus & set(_words(f"{question} {outcome}")))
-    return _Entry("\n".join(filter(None, lines)), f"- Asked: {question}" if question else "", is_focused)
+    replies = [message.content for message in turn if message.role == "assistant" and message.content.strip()]
+    question = scores.choose_sentences(asked, _MAX_REQUEST)
+    outcome = scores.choose_sentences(replies[-1], _MAX_OUTCOME) if replies else ""
+    lines = [
+        f"- Asked: {question}" if question else "-",
+        *_describe_work(turn),
+        f"  Outcome: {outcome}" if outcome else "",
+    ]
+    is_focused = bool(scores.focus & set(_list_terms(f"{question} {outcome}")))
+    return _TurnEntry("\n".join(filter(None, lines)), f"- Asked: {question}" if question else "", is_focused)
 
 
-def _deeds(turn: Sequence[Message]) -> Iterable[str]:
-    """What was done: tools by how often they were called, files that were changed, what failed to the end."""
+def _describe_work(turn: Sequence[Message]) -> Iterable[str]:
+    """Yield lines about tool calls, changed files, and the last failure that was not fixed."""
     calls = [part for message in turn for part in message.parts if isinstance(part, ToolCall)]
     tools = Counter(call.name for call in calls)
     changed = dict.fromkeys(path for call in calls for path, effect in list_touched_paths(call) if effect == "changed")
-    failed = _failures(turn)
+    failed = _list_failures(turn)
     if tools:
         used = ", ".join(f"{name} ({times} times)" if times > 1 else name for name, times in sorted(tools.items()))
-        yield f"  Did: {used}"[:_LINE]
+        yield f"  Did: {used}"[:_MAX_LINE]
     if changed:
-        yield f"  Changed: {', '.join(changed)}"[:_LINE]
+        yield f"  Changed: {', '.join(changed)}"[:_MAX_LINE]
     if failed:
-        yield f"  Failed: {failed[-1]}"[:_LINE]
+        yield f"  Failed: {failed[-1]}"[:_MAX_LINE]
 
 
-def _failures(turn: Sequence[Message]) -> list[str]:
-    """What failed, the newest last, but for commands that worked later."""
+def _list_failures(turn: Sequence[Message]) -> list[str]:
+    """Return failed tool calls, newest last, without commands that succeeded later."""
     commands: dict[str, str] = {}
     failed: dict[str, str] = {}
     for part in (part for message in turn for part in message.parts):
@@ -166,81 +173,84 @@ def _failures(turn: Sequence[Message]) -> list[str]:
             commands[part.id] = find_command(part)
         elif isinstance(part, ToolResult):
             command = commands.pop(part.call_id, "")
-            what = command or part.call_id
-            failed.pop(what, None)
-            if failure := _failure(part, command):
-                failed[what] = failure
+            key = command or part.call_id
+            failed.pop(key, None)
+            if failure := _describe_failure(part, command):
+                failed[key] = failure
     return list(failed.values())
 
 
-def _failure(result: ToolResult, command: str) -> str:
-    """What failed, how, and the first error in what it said; "" where nothing did."""
-    ended = (
-        find_exit_code(result) if command else "failed" * result.is_error
-    )  # what other tools read may speak of exit codes
+def _describe_failure(result: ToolResult, command: str) -> str:
+    """Return the command or tool, its exit code, and its first error; "" if it succeeded."""
+    # Results of other tools may contain exit codes of something else.
+    ended = find_exit_code(result) if command else "failed" * result.is_error
     if ended in ("", "exit 0"):
         return ""
     error = next(find_errors(result.text), "")
     return ": ".join(filter(None, [f"{command or result.name or 'a tool'} ({ended})", error]))
 
 
-def _earlier(previous: str, terms: _Terms, room: int, count: Callable[[str], int]) -> str:
-    """The best lines of the summary before, in their order; where none is short enough, its beginning and its end."""
-    lines = [line for line in previous.splitlines() if line.strip() and not line.startswith(_LEFT_OUT)]
-    ranked = sorted(range(len(lines)), key=lambda place: (-terms.score(lines[place]), -place))
+def _shorten_previous(previous: str, scores: _TermScores, limit: int, count: Callable[[str], int]) -> str:
+    """Return the best lines of the previous summary, or its two ends if no line fits."""
+    lines = [line for line in previous.splitlines() if line.strip() and not line.startswith(_OMITTED)]
+    ranked = sorted(range(len(lines)), key=lambda index: (-scores.score(lines[index]), -index))
     chosen = []
-    for place in ranked:
-        tokens = count(lines[place]) + 1
-        if tokens <= room:
-            room -= tokens
-            chosen.append(place)
+    for index in ranked:
+        tokens = count(lines[index]) + 1
+        if tokens <= limit:
+            limit -= tokens
+            chosen.append(index)
     if not chosen:
-        return shorten_text("\n".join(lines), room, count) if room > 0 else ""
-    return "\n".join(lines[place] for place in sorted(chosen))
+        return shorten_text("\n".join(lines), limit, count) if limit > 0 else ""
+    return "\n".join(lines[index] for index in sorted(chosen))
 
 
-def _needed(entries: Sequence[_Entry], most: int, count: Callable[[str], int]) -> int:
-    """The room in which there is a place for every turn with all there is to say of it; `most` where that is more."""
+def _compute_needed_tokens(entries: Sequence[_TurnEntry], limit: int, count: Callable[[str], int]) -> int:
+    """Return the tokens with which every turn is shown completely, at most `limit`."""
     needed = 1
     for entry in entries:
-        needed += 2 * (count(entry.full) + 1)  # half of the room is for such
-        if needed >= most:
-            return most
+        needed += 2 * (count(entry.full) + 1)  # complete entries get half of the tokens
+        if needed >= limit:
+            return limit
     return needed if entries else 0
 
 
-def _fill(entries: Sequence[_Entry], room: int, count: Callable[[str], int]) -> list[str]:
-    """As many turns as there is room for: the newest, and those that somebody asked for, with all there is to say."""
+def _choose_entries(entries: Sequence[_TurnEntry], limit: int, count: Callable[[str], int]) -> list[str]:
+    """Return as many turns as fit; those of the focus and the newest ones are complete."""
     chosen: dict[int, str] = {}
-    newest_first = sorted(range(len(entries)), key=lambda place: (not entries[place].is_focused, -place))
-    half = room // 2
-    for place in newest_first:
-        tokens = count(entries[place].full) + 1
+    ranked = sorted(range(len(entries)), key=lambda index: (not entries[index].is_focused, -index))
+    half = limit // 2
+    for index in ranked:
+        tokens = count(entries[index].full) + 1
         if tokens > half:
             break
-        chosen[place] = entries[place].full
+        chosen[index] = entries[index].full
         half -= tokens
-        room -= tokens
-    for place in newest_first:
-        short = entries[place].short
+        limit -= tokens
+    for index in ranked:
+        short = entries[index].short
         tokens = count(short) + 1
-        if place in chosen or not short:
+        if index in chosen or not short:
             continue
-        if tokens > room:
+        if tokens > limit:
             break
-        chosen[place] = short
-        room -= tokens
-    left = sum(place not in chosen for place in range(len(entries)))
-    note = [f"{_LEFT_OUT}{left} turn{'s' * (left > 1)})"] if left else []
-    return [*note, *(chosen[place] for place in sorted(chosen))]
+        chosen[index] = short
+        limit -= tokens
+    left = sum(index not in chosen for index in range(len(entries)))
+    note = [f"{_OMITTED}{left} turn{'s' * (left > 1)})"] if left else []
+    return [*note, *(chosen[index] for index in sorted(chosen))]
 
 
-def _words(text: str) -> Iterator[str]:
-    yield from (word for word in _TERM.findall(text.lower()) if word not in _COMMON)
+def _list_terms(text: str) -> Iterator[str]:
+    yield from (word for word in _TERM.findall(text.lower()) if word not in _STOP_WORDS)
     if not text.isascii():
-        for run in _RUN.findall(text):
+        for run in _UNSPACED_RUN.findall(text):
             yield from map("".join, pairwise(run))
 
 
-def _ends(text: str) -> str:
-    return text if len(text) <= _SCORED else f"{text[: _SCORED // 2]}\n{text[-_SCORED // 2 :]}"
+def _cut_middle(text: str) -> str:
+    return (
+        text
+        if len(text) <= _SCORED_CHARACTERS
+        else f"{text[: _SCORED_CHARACTERS // 2]}\n{text[-_SCORED_CHARACTERS // 2 :]}"
+    )

@@ -1,4 +1,4 @@
-"""Which messages of a conversation in memory are summarised, and which stay."""
+"""Compaction of a conversation that is only in memory."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from nexus_core.types.messages import Message
 
 DEFAULT_PRESERVE_RATIO = 0.25
-"""The share of a budget that recent messages may keep."""
+"""The share of the budget for recent messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionResult:
-    """A conversation in memory after its beginning was summarised.
+    """A conversation in memory after its beginning was summarized.
 
     Attributes:
-        summary_message: The summary as a message of the user.
+        summary_message: The summary as a user message.
         preserved_messages: The messages that stay.
-        original_token_count: What the conversation took.
-        new_token_count: What summary and preserved messages take.
+        original_token_count: Tokens of the conversation before.
+        new_token_count: Tokens of the summary and the preserved messages.
     """
 
     summary_message: Message
@@ -41,26 +41,30 @@ def select_messages_for_compaction(
     available_budget: int,
     recent_preserve_ratio: float = DEFAULT_PRESERVE_RATIO,
 ) -> tuple[list[Message], list[Message]]:
-    """The messages to summarise, and those to preserve: from the newest on, as many as a share of the budget holds.
+    """Return the messages to summarize, and the newest ones to preserve.
 
-    A message with calls of tools and their results stay together. The newest group is preserved in any case, because a
-    question that is not answered or a call that waits for its result cannot go on as a summary.
+    As many are preserved as fit into a share of the budget. Tool calls and their results stay together. The newest
+    group is always preserved, because a message without a reply or a call without its result cannot be continued from a
+    summary.
 
     Args:
         messages: The conversation, oldest first.
-        token_counter: Who counts.
-        available_budget: The tokens there are for messages.
-        recent_preserve_ratio: The share of them for what is preserved.
+        token_counter: Counts tokens.
+        available_budget: Tokens available for messages.
+        recent_preserve_ratio: The share of them for preserved messages.
+
+    Raises:
+        UsageError: The ratio is not between 0 and 1.
     """
     if not 0 <= recent_preserve_ratio <= 1:
         raise UsageError(
             f"recent_preserve_ratio must be between 0 and 1, not {recent_preserve_ratio}", hint="0.25 is usual"
         )
-    room = int(max(available_budget, 0) * recent_preserve_ratio)
+    available = int(max(available_budget, 0) * recent_preserve_ratio)
     first = len(messages)
     for group in group_newest_first(messages.__getitem__, len(messages)):
-        room -= token_counter.count_messages(list(messages[group.first : group.last + 1]))
-        if room < 0 and first < len(messages):
+        available -= token_counter.count_messages(list(messages[group.first : group.last + 1]))
+        if available < 0 and first < len(messages):
             break
         first = group.first
     return list(messages[:first]), list(messages[first:])

@@ -1,19 +1,19 @@
-"""What the settings say about compaction."""
+"""Settings of compaction, and the token limits that they give."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 if TYPE_CHECKING:
-    from nexus_core.types.compaction import SummaryForm, SummaryRole
+    from nexus_core.types.compaction import CompactionTrigger, SummaryForm, SummaryRole
     from nexus_core.types.settings import Settings
 
 FidelityPolicy = Literal["warn", "reinject", "off"]
-"""What to do about facts that a summary leaves out: say so, show them beside it, or not look."""
+"""Handling of facts that a summary omits: report them, show them beside it, or do not check."""
 
 
 class CompactionOptions(NamedTuple):
-    """`compaction` of the settings; what each means is said there (`nexus config schema`)."""
+    """The settings under `compaction`; `nexus config schema` describes each."""
 
     enabled: bool = True
     trigger_ratio: float = 1.0
@@ -39,7 +39,7 @@ class CompactionOptions(NamedTuple):
 
 
 def read_compaction_options(settings: Settings) -> CompactionOptions:
-    """What merged settings say, with defaults where they say nothing."""
+    """Return the options of merged settings, with defaults for what is not set."""
     group = settings.get("compaction")
     given = cast("dict[str, Any]", group if isinstance(group, dict) else {})
     known: dict[str, Any] = {
@@ -48,3 +48,18 @@ def read_compaction_options(settings: Settings) -> CompactionOptions:
         if name in CompactionOptions._fields
     }
     return CompactionOptions(**known)
+
+
+def compute_trigger_tokens(options: CompactionOptions, limit: int) -> int:
+    """Return the tokens of a call that trigger a compaction, of at most `limit`."""
+    return min(int(limit * options.trigger_ratio), limit if options.trigger_tokens is None else options.trigger_tokens)
+
+
+def compute_target_tokens(options: CompactionOptions, trigger: CompactionTrigger, limit: int) -> int:
+    """Return the wanted tokens of a call after a compaction; 0 for the fewest."""
+    if trigger in ("manual", "periodic"):
+        return 0
+    if trigger == "overflow_recovery":
+        return int(limit * options.overflow_ratio)
+    start, target = compute_trigger_tokens(options, limit), int(limit * options.target_ratio)
+    return target if target < start else int(start * options.target_ratio)  # otherwise the next one is due at once

@@ -1,4 +1,4 @@
-"""Facts as a block of text: by class, each with the step it stands in, no longer than there is room for."""
+"""Facts and the user's own words as text blocks of limited length."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from nexus_core.types.compaction import Fact, ThreadMessage
 
 STEP_SUFFIX_CHARACTERS = 6
-"""So many characters of a step's name are shown, its last: they are chance, and the first ones are its time."""
-_AHEAD = 8
-"""Tokens that a line takes besides its facts."""
-_ROUNDS = 4
-_MISSES = 8
-"""So many facts may be too long before no more are tried."""
+"""The last characters of a step's id, which a summary shows: they are random, and the first ones are its time."""
+_LINE_TOKENS = 8
+"""Tokens of a line besides its facts."""
+_MAX_ROUNDS = 4
+_MAX_MISSES = 8
+"""Facts that do not fit before no more are tried."""
 
-# What is shown under which heading, in this order. Commands and errors have a line each.
+# In the order in which they are shown.
 _HEADINGS = ("Files changed", "Commands", "Errors", "Files", "Identifiers", "Links", "Numbers")
-_OF_CLASS = {
+_CLASS_HEADINGS = {
     "path": "Files",
     "command": "Commands",
     "identifier": "Identifiers",
@@ -33,15 +33,15 @@ _OF_CLASS = {
     "number": "Numbers",
     "error": "Errors",
 }
-_LINES = ("Commands", "Errors", "Links")
+_ONE_PER_LINE = ("Commands", "Errors", "Links")
 
 
 class FactBlock(NamedTuple):
-    """Facts in words.
+    """Facts as text.
 
     Attributes:
-        text: The block; "" where nothing is in it.
-        facts: Those that are in it.
+        text: The text; "" without facts.
+        facts: The facts in it.
     """
 
     text: str
@@ -49,103 +49,104 @@ class FactBlock(NamedTuple):
 
 
 def render_facts(facts: Sequence[Fact], limit: int, count: Callable[[str], int]) -> FactBlock:
-    """The facts that there is room for.
+    """Render the facts that fit.
 
-    Every class has an equal share of the room first; what one does not need goes to the most important facts of all.
+    Each class gets an equal share of the tokens; what one does not need goes to the most important facts of all.
 
     Args:
-        facts: The most important first.
-        limit: Tokens there are.
-        count: Who counts.
+        facts: The facts, most important first.
+        limit: Maximum tokens.
+        count: Counts the tokens of a text.
     """
-    block, room = FactBlock("", ()), limit
-    # Facts of one step share a line, so that together they take less than one by one; what is left is given out again.
-    for _ in range(_ROUNDS):
-        chosen = _choose(facts, room, count)
-        text = _render(chosen)
+    block, available = FactBlock("", ()), limit
+    # Facts of one step share a line, so that they have fewer tokens than one by one; the rest is distributed again.
+    for _ in range(_MAX_ROUNDS):
+        chosen = _choose_facts(facts, available, count)
+        text = _render_facts(chosen)
         tokens = count(text)
         if tokens <= limit and len(chosen) > len(block.facts):
             block = FactBlock(text, tuple(chosen))
         if len(chosen) == len(facts) or tokens == limit:
             break
-        room += limit - tokens
+        available += limit - tokens
     return block
 
 
 def shorten_step_id(step: str) -> str:
-    """A step's name as it is shown to a model."""
+    """Return the part of a step's id that is shown to a model."""
     return step[-STEP_SUFFIX_CHARACTERS:]
 
 
-def _choose(facts: Sequence[Fact], limit: int, count: Callable[[str], int]) -> list[Fact]:
-    places: dict[str, list[int]] = {}
-    for place, fact in enumerate(facts):
-        places.setdefault(_heading(fact), []).append(place)
-    room = limit - sum(count(f"{heading}:\n") for heading in places)
-    share = room // max(len(places), 1)
+def _choose_facts(facts: Sequence[Fact], limit: int, count: Callable[[str], int]) -> list[Fact]:
+    by_heading: dict[str, list[int]] = {}
+    for index, fact in enumerate(facts):
+        by_heading.setdefault(_find_heading(fact), []).append(index)
+    available = limit - sum(count(f"{heading}:\n") for heading in by_heading)
+    share = available // max(len(by_heading), 1)
     chosen: set[int] = set()
-    for each in places.values():
-        found, taken = _within(facts, each, share, count)
+    for indexes in by_heading.values():
+        found, used = _choose_fitting(facts, indexes, share, count)
         chosen.update(found)
-        room -= taken
-    found, _ = _within(facts, (place for place in range(len(facts)) if place not in chosen), room, count)
-    return [facts[place] for place in sorted(chosen.union(found))]
+        available -= used
+    others = (index for index in range(len(facts)) if index not in chosen)
+    found, _ = _choose_fitting(facts, others, available, count)
+    return [facts[index] for index in sorted(chosen.union(found))]
 
 
-def _within(
-    facts: Sequence[Fact], places: Iterable[int], room: int, count: Callable[[str], int]
+def _choose_fitting(
+    facts: Sequence[Fact], indexes: Iterable[int], limit: int, count: Callable[[str], int]
 ) -> tuple[list[int], int]:
-    """The places of the first facts that there is room for, and what they take."""
+    """Return the indexes of the first facts that fit, and their tokens."""
     found: list[int] = []
-    taken = misses = 0
-    for place in places:
-        tokens = count(_words(facts[place])) + _AHEAD
-        if taken + tokens <= room:
-            taken += tokens
-            found.append(place)
+    used = misses = 0
+    for index in indexes:
+        tokens = count(_render_fact(facts[index])) + _LINE_TOKENS
+        if used + tokens <= limit:
+            used += tokens
+            found.append(index)
         else:
             misses += 1
-        if misses > _MISSES or room - taken < _AHEAD:
+        if misses > _MAX_MISSES or limit - used < _LINE_TOKENS:
             break
-    return found, taken
+    return found, used
 
 
-def _render(facts: Sequence[Fact]) -> str:
+def _render_facts(facts: Sequence[Fact]) -> str:
     lines: list[str] = []
     for heading in _HEADINGS:
-        under = sorted((fact for fact in facts if _heading(fact) == heading), key=lambda fact: -fact.position)
+        under = sorted((fact for fact in facts if _find_heading(fact) == heading), key=lambda fact: -fact.position)
         if under:
-            lines += [f"{heading}:", *_lines(heading, under)]
+            lines += [f"{heading}:", *_render_lines(heading, under)]
     return neutralize("\n".join(lines))
 
 
-def _lines(heading: str, facts: Sequence[Fact]) -> Iterable[str]:
+def _render_lines(heading: str, facts: Sequence[Fact]) -> Iterable[str]:
     for step, group in groupby(facts, key=lambda fact: fact.step):
         lead = f"- [{shorten_step_id(step)}] " if step else "- "
-        if heading in _LINES:
-            yield from (lead + _words(fact) for fact in group)
+        if heading in _ONE_PER_LINE:
+            yield from (lead + _render_fact(fact) for fact in group)
         else:
-            yield lead + ", ".join(map(_words, group))
+            yield lead + ", ".join(map(_render_fact, group))
 
 
-def _words(fact: Fact) -> str:
+def _render_fact(fact: Fact) -> str:
     note = "" if fact.kind == "path" or not fact.note else f" ({fact.note})"
     return visible_line(fact.text) + note
 
 
-def _heading(fact: Fact) -> str:
-    return "Files changed" if fact.note == "changed" else _OF_CLASS[fact.kind]
+def _find_heading(fact: Fact) -> str:
+    return "Files changed" if fact.note == "changed" else _CLASS_HEADINGS[fact.kind]
 
 
 MAX_QUOTE_SHARE = 4
-"""No message takes more than this fraction of the room, so that there are always several."""
-_LEAST = 24
-"""Tokens below which a message is not worth showing in part."""
+"""The longest quote has this fraction of the tokens, so that there are always several."""
+_MIN_QUOTE_TOKENS = 24
+"""Tokens below which a part of a message is not worth showing."""
 _HEADING = "What the user said, oldest first:"
 
 
 class UserQuote(NamedTuple):
-    """What the user said in a step."""
+    """The text of the user in a step."""
 
     step: str
     position: int
@@ -153,19 +154,19 @@ class UserQuote(NamedTuple):
 
 
 class QuoteBlock(NamedTuple):
-    """What the user said, as a text.
+    """The user's words as text.
 
     Attributes:
-        text: The text; "" where nothing is in it.
-        words: What is in it, whole; it is to be carried to the next compaction.
+        text: The text; "" without quotes.
+        quotes: The complete quotes in it, for the next compaction.
     """
 
     text: str
-    words: tuple[UserQuote, ...]
+    quotes: tuple[UserQuote, ...]
 
 
 def find_user_quotes(messages: Iterable[ThreadMessage]) -> tuple[UserQuote, ...]:
-    """Return the texts of the user; summaries and the start of a session speak in the user's place and are left out."""
+    """Return the texts of the user, without summaries and the session's start."""
     return tuple(
         UserQuote(each.step, each.position, each.message.content.strip())
         for each in messages
@@ -176,56 +177,57 @@ def find_user_quotes(messages: Iterable[ThreadMessage]) -> tuple[UserQuote, ...]
     )
 
 
-def render_user_quotes(words: Iterable[UserQuote], limit: int, count: Callable[[str], int]) -> QuoteBlock:
-    """The newest of them that there is room for, and the very first, which says what it is all about.
+def render_user_quotes(quotes: Iterable[UserQuote], limit: int, count: Callable[[str], int]) -> QuoteBlock:
+    """Render the newest quotes that fit, and the very first, which states the goal.
 
-    Long ones are shortened, with a line that says in which step all of it is.
+    Long ones are shortened, with a line that names the step of the whole text.
     """
-    known = sorted({(each.step, each.text): each for each in words}.values(), key=lambda each: each.position)
-    room = limit - count(f"{_HEADING}\n")
-    most = max(limit // MAX_QUOTE_SHARE, room // max(len(known), 1))
+    known = sorted({(each.step, each.text): each for each in quotes}.values(), key=lambda each: each.position)
+    available = limit - count(f"{_HEADING}\n")
+    longest = max(limit // MAX_QUOTE_SHARE, available // max(len(known), 1))
     chosen: dict[int, str] = {}
-    for place in [0, *range(len(known) - 1, 0, -1)] if known else []:
-        quote = _quote(known[place], min(most, room), count)
-        tokens = count(f"{quote}\n")
-        if not quote or tokens > room:
+    for index in [0, *range(len(known) - 1, 0, -1)] if known else []:
+        line = _render_quote(known[index], min(longest, available), count)
+        tokens = count(f"{line}\n")
+        if not line or tokens > available:
             break
-        chosen[place] = quote
-        room -= tokens
-    quotes = [chosen[place] for place in sorted(chosen)]
-    text = "\n".join([_HEADING, *quotes]) if quotes else ""
-    return QuoteBlock(text, tuple(known[place] for place in sorted(chosen)))
+        chosen[index] = line
+        available -= tokens
+    lines = [chosen[index] for index in sorted(chosen)]
+    text = "\n".join([_HEADING, *lines]) if lines else ""
+    return QuoteBlock(text, tuple(known[index] for index in sorted(chosen)))
 
 
-def quotes_to_json(words: Iterable[UserQuote]) -> list[list[Any]]:
-    """As they are written down with a compaction."""
-    return [list(each) for each in words]
+def quotes_to_json(quotes: Iterable[UserQuote]) -> list[list[Any]]:
+    """Return the stored form of quotes."""
+    return [list(each) for each in quotes]
 
 
 def read_quotes(value: object) -> tuple[UserQuote, ...]:
-    """What was written down; whatever is no such thing is left out."""
+    """Return stored quotes; rows of another form are skipped."""
     rows = value if isinstance(value, list | tuple) else ()
     return tuple(UserQuote(*row) for row in rows if _is_row(row))
 
 
-def _quote(words: UserQuote, limit: int, count: Callable[[str], int]) -> str:
-    lead = f"- [{shorten_step_id(words.step)}] " if words.step else "- "
-    text = neutralize(words.text)
-    room = limit - count(lead) - 1
+def _render_quote(quote: UserQuote, limit: int, count: Callable[[str], int]) -> str:
+    """Return a quote as a line of at most `limit` tokens; "" if too little of it fits."""
+    lead = f"- [{shorten_step_id(quote.step)}] " if quote.step else "- "
+    text = neutralize(quote.text)
+    available = limit - count(lead) - 1
 
-    def line(left_out: int) -> str:
-        where = f"; all of it is in step {words.step}" if words.step else ""
-        return f"[… {left_out:,} characters left out{where} …]"
+    def describe_gap(characters: int) -> str:
+        where = f"; all of it is in step {quote.step}" if quote.step else ""
+        return f"[… {characters:,} characters left out{where} …]"
 
-    if room <= 0:
+    if available <= 0:
         return ""
-    kept = split_head_and_tail(text, room, count, line)
+    kept = split_head_and_tail(text, available, count, describe_gap)
     if kept is None:
         return lead + text
-    if sum(kept) == 0 or room < _LEAST:
+    if sum(kept) == 0 or available < _MIN_QUOTE_TOKENS:
         return ""
     head, tail = kept
-    return f"{lead}{text[:head]}\n{line(len(text) - head - tail)}\n{text[len(text) - tail :]}"
+    return f"{lead}{text[:head]}\n{describe_gap(len(text) - head - tail)}\n{text[len(text) - tail :]}"
 
 
 def _is_row(row: Sequence[object] | object) -> bool:

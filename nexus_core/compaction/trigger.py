@@ -1,163 +1,265 @@
-"""When a conversation is to be compacted by itself, and how short it should become."""
+"""When a session is compacted, and every reason why it is not."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from nexus_core.compaction.options import read_compaction_options
+from nexus_core.compaction.options import compute_trigger_tokens, read_compaction_options
+from nexus_core.errors import BudgetError, TurnError
+from nexus_core.thread.append import ensure_not_archived
 from nexus_core.thread.totals import count_turns
 from nexus_core.types.plugins import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nexus_core.compaction.compact import CompactionThread
     from nexus_core.compaction.options import CompactionOptions
+    from nexus_core.compaction.plan import CompactionTask, PlannedCompaction
+    from nexus_core.errors import NexusError
     from nexus_core.request.build import CallPlan
     from nexus_core.thread.cache import ThreadCache
+    from nexus_core.thread.state import SessionState
     from nexus_core.types.compaction import CompactionTrigger
     from nexus_core.types.ledger import Step
 
 COMPACTION_DUE = "compaction-due"
-"""The code of what a preview says about it."""
+"""The code of a preview's finding that the real call would compact first."""
+MIN_COVERED_TOKENS = 100
+"""Tokens. The frame of a summary has half of that, so that summarizing less saves next to nothing."""
+MIN_SAVINGS_SHARE = 0.1
+"""A compaction that removes a smaller share of the tokens was not worth it."""
+MAX_SMALL_SAVINGS = 2
+"""After so many of those in a row, automatic compaction pauses."""
+MAX_COMPACTIONS_PER_REPLY = 2
+"""Automatic compactions without a reply between them; more would be a loop."""
+
+_REPLY_KINDS = ("reply", "turn")
+
+# ---- when ---------------------------------------------------------------------------------------------------------
 
 
 def find_trigger(
-    options: CompactionOptions, cache: ThreadCache, tip: Step, taken: int, most: int
+    options: CompactionOptions, cache: ThreadCache, tip: Step, used: int, limit: int
 ) -> CompactionTrigger | None:
-    """Why earlier turns should be summarised before the next call; None where nothing calls for it.
+    """Return why the next call requires a compaction; None if it does not.
 
     Args:
-        options: What the settings say.
-        cache: The thread.
+        options: The settings.
+        cache: The session's thread.
         tip: Its newest step.
-        taken: The tokens of the next call, if nothing is left out.
-        most: The tokens that a call may use.
+        used: Tokens of the next call if nothing is left out.
+        limit: Maximum tokens of a call.
     """
     if not options.enabled:
         return None
-    if taken >= compute_trigger_tokens(options, most):
+    if used >= compute_trigger_tokens(options, limit):
         return "context_limit"
     if options.trigger_turns is not None and count_turns_since_compaction(cache, tip) >= options.trigger_turns:
         return "periodic"
     return None
 
 
-def compute_trigger_tokens(options: CompactionOptions, most: int) -> int:
-    """From how many tokens on earlier turns are summarised."""
-    return min(int(most * options.trigger_ratio), most if options.trigger_tokens is None else options.trigger_tokens)
-
-
-def compute_target_tokens(options: CompactionOptions, trigger: CompactionTrigger, most: int) -> int:
-    """What a conversation should come down to; 0 for as little as may stay."""
-    if trigger in ("manual", "periodic"):
-        return 0
-    if trigger == "overflow_recovery":
-        return int(most * options.overflow_ratio)
-    limit, target = compute_trigger_tokens(options, most), int(most * options.target_ratio)
-    return target if target < limit else int(limit * options.target_ratio)  # otherwise it would be due at once
-
-
 def count_turns_since_compaction(cache: ThreadCache, tip: Step) -> int:
-    """How many turns were closed since the latest compaction, or at all."""
+    """Return the number of turns closed since the latest compaction, if any."""
     before = 0 if tip.compaction is None else count_turns(cache, cache.get_step(tip.compaction))
     return count_turns(cache, tip) - before - (not tip.closes)
 
 
 def build_due_finding(trigger: CompactionTrigger) -> Finding:
-    """What somebody should know who only looks at what would be sent."""
+    """Return the finding of a preview, which leaves out what the real call would summarize."""
     why = "it does not fit otherwise" if trigger == "context_limit" else "so many turns are there"
     return Finding(
         COMPACTION_DUE, f"earlier turns are summarised before this is sent, because {why}; here, they are left out"
     )
 
 
-MIN_SAVINGS_SHARE = 0.1
-"""A compaction that takes away less than this share was not worth it."""
-MAX_SMALL_SAVINGS = 2
-"""So many of those in a row are enough."""
-MAX_COMPACTIONS_PER_REPLY = 2
-"""So many compactions there may be without a reply between them."""
+# ---- why not ------------------------------------------------------------------------------------------------------
+
+NoCompactionCode = Literal[
+    "empty",
+    "archived",
+    "disabled",
+    "below-trigger",
+    "already-shortened",
+    "cooldown",
+    "small-savings",
+    "must-stay",
+    "nothing-to-summarize",
+    "too-little",
+]
+"""The kinds of reasons against a compaction."""
 
 
-class Savings(NamedTuple):
-    """What a compaction brought: tokens before and after."""
+class NoCompaction(NamedTuple):
+    """The reason why a session is not compacted.
 
-    before: int
-    after: int
+    Attributes:
+        code: The kind of reason.
+        message: The reason, as the end of a sentence.
+        hint: What to do about it, as a sentence without its full stop.
+        error: The error that a caller raises who asked for the compaction; None if it is not an error.
+    """
 
-    @property
-    def share(self) -> float:
-        """The share that it took away; negative where it made things worse."""
-        return (self.before - self.after) / self.before if self.before > 0 else 0.0
-
-    @property
-    def is_small(self) -> bool:
-        """Whether it was not worth it."""
-        return self.share < MIN_SAVINGS_SHARE
+    code: NoCompactionCode
+    message: str
+    hint: str
+    error: NexusError | None = None
 
 
-def find_stop_reason(recent: Sequence[Savings], *, since_reply: int, turns_since: int, keep_turns: int = 3) -> str:
-    """Why a conversation must not be compacted now; "" where nothing speaks against it.
+def plan_or_explain(
+    thread: CompactionThread, state: SessionState, task: CompactionTask, call: CallPlan | None = None
+) -> PlannedCompaction | NoCompaction:
+    """Return the plan of a compaction, or the reason why there is none. Blocks.
+
+    Automatic and manual compaction, recovery and dry runs all ask here, so that they give the same answer.
 
     Args:
-        recent: What the latest compactions of the thread brought, the newest last; none where it cannot go on without
-            another, however little that brings.
-        since_reply: How many compactions there were since the last recorded reply.
-        turns_since: How many turns were closed since the last compaction.
-        keep_turns: How many turns a compaction keeps: with that many new ones, there is something to take away again.
+        thread: The session's thread.
+        state: Its state.
+        task: Why it should be compacted, and for which limit.
+        call: The next call of the state; None to plan it.
+
+    Raises:
+        PluginError: A plugin's plan would separate what must stay together.
+    """
+    from nexus_core.compaction.plan import plan_compaction
+
+    reason = _explain_state(state, task.trigger)
+    if reason is not None:
+        return reason
+    call = thread.plan(state) if call is None else call
+    reason = find_block(thread.cache, state, call, task.trigger)
+    if reason is not None:
+        return reason
+    try:
+        planned = plan_compaction(thread, state, call, task)
+    except BudgetError as error:
+        return NoCompaction("must-stay", error.what, error.hint or "unpin steps, or use a larger model", error)
+    return _explain_empty_plan(call) if planned is None else _explain_small_plan(planned) or planned
+
+
+def find_block(
+    cache: ThreadCache, state: SessionState, call: CallPlan, trigger: CompactionTrigger
+) -> NoCompaction | None:
+    """Return why a session is not compacted, whatever its messages; None to continue.
+
+    Args:
+        cache: The session's thread.
+        state: Its state; it has a step.
+        call: Its next call.
+        trigger: Why it should be compacted. A manual compaction is never blocked.
+    """
+    tip, options = state.tip, read_compaction_options(call.window.settings)
+    if trigger == "manual" or tip is None:
+        return None
+    if not options.enabled:
+        hint = "set compaction.enabled to true, or run `nexus session compact`"
+        return NoCompaction("disabled", "compaction.enabled is false", hint)
+    since_reply = list_compactions_since_reply(cache, tip)
+    if trigger == "overflow_recovery" and any(step.data.get("trigger") == trigger for step in since_reply):
+        what = "it was made shorter once already since the last reply"
+        return NoCompaction("already-shortened", what, "shorten the message, or use a larger model")
+    # A compaction for a larger window was no attempt to fit into this one.
+    attempts = [step for step in since_reply if _had_limit(step, call.window.budget.available)]
+    # If nothing can be sent without another compaction, it is tried however little the latest ones saved.
+    latest = None if tip.compaction is None or call.overflows else cache.get_step(tip.compaction)
+    cooldown = find_cooldown(
+        read_savings(latest),
+        since_reply=len(attempts),
+        turns_since=count_turns_since_compaction(cache, tip),
+        keep_turns=options.keep_turns,
+    )
+    if trigger == "overflow_recovery" or call.trigger is not None:
+        return cooldown
+    # What was left out during a cooldown may be what keeps the call below the trigger.
+    has_dropped = any(each.action == "dropped" for each in call.decisions)
+    return cooldown if cooldown and has_dropped else _explain_below_trigger(options, call)
+
+
+def find_cooldown(
+    savings: Sequence[tuple[int, int]], *, since_reply: int, turns_since: int, keep_turns: int = 3
+) -> NoCompaction | None:
+    """Return why automatic compaction pauses; None if it does not.
+
+    Args:
+        savings: Tokens before and after the latest compactions, newest last; empty to ignore them.
+        since_reply: Number of compactions since the last recorded reply.
+        turns_since: Number of turns closed since the latest compaction.
+        keep_turns: Number of turns that a compaction keeps. With that many new ones, another can save more again.
     """
     if since_reply >= MAX_COMPACTIONS_PER_REPLY:
-        return f"there were {since_reply} compactions since the last reply"
-    last = recent[-MAX_SMALL_SAVINGS:]
-    if len(last) == MAX_SMALL_SAVINGS and all(gain.is_small for gain in last) and turns_since < keep_turns:
-        shares = " and ".join(f"{max(gain.share, 0):.0%}" for gain in last)
-        return f"the last two compactions saved only {shares}"
-    return ""
+        what = f"there were {since_reply} compactions since the last reply"
+        return NoCompaction("cooldown", what, "record a reply first")
+    shares = [compute_saved_share(*each) for each in savings[-MAX_SMALL_SAVINGS:]]
+    is_small = len(shares) == MAX_SMALL_SAVINGS and max(shares) < MIN_SAVINGS_SHARE
+    if is_small and turns_since < keep_turns:
+        saved = " and ".join(f"{max(share, 0):.0%}" for share in shares)
+        left = keep_turns - turns_since
+        hint = f"it is tried again after {left} more turn{'s' * (left > 1)}"
+        return NoCompaction("small-savings", f"the last two compactions saved only {saved}", hint)
+    return None
+
+
+def compute_saved_share(before: int, after: int) -> float:
+    """Return the share of the tokens that a compaction removed; negative if it added some."""
+    return (before - after) / before if before > 0 else 0.0
 
 
 def read_savings(compaction: Step | None) -> tuple[tuple[int, int], ...]:
-    """What a compaction and those before it brought, as it is written down."""
+    """Return the stored tokens before and after the latest compactions, newest last."""
     gains = None if compaction is None else compaction.data.get("gains")
     return tuple((int(before), int(after)) for before, after in gains) if isinstance(gains, list) else ()
 
 
-_ANSWERS = ("reply", "turn")
-
-
-def find_cooldown_reason(cache: ThreadCache, tip: Step, plan: CallPlan) -> str:
-    """Why a thread must not be compacted by itself now; "" where nothing speaks against it.
-
-    Args:
-        cache: The thread.
-        tip: Its newest step.
-        plan: What would be sent.
-    """
-    latest = None if tip.compaction is None or plan.overflows else cache.get_step(tip.compaction)
-    since = [step for step in list_compactions_since_reply(cache, tip) if _was_for(step, plan.window.budget.available)]
-    return find_stop_reason(
-        [Savings(*each) for each in read_savings(latest)],
-        since_reply=len(since),
-        turns_since=count_turns_since_compaction(cache, tip),
-        keep_turns=read_compaction_options(plan.window.settings).keep_turns,
-    )
-
-
-def _was_for(compaction: Step, limit: int) -> bool:
-    """Whether a compaction was made for as small a window; one for a larger one was no try to fit into this."""
-    available = compaction.data.get("limit")
-    return not isinstance(available, int) or available <= limit
-
-
 def list_compactions_since_reply(cache: ThreadCache, tip: Step) -> list[Step]:
-    """The compactions since something was answered, whether they still count or not."""
+    """Return the compactions since the last reply, newest first, with undone ones."""
 
-    def has_answer(steps: Sequence[Step]) -> bool:
-        return any(step.kind in _ANSWERS for step in steps)
+    def has_reply(steps: Sequence[Step]) -> bool:
+        return any(step.kind in _REPLY_KINDS for step in steps)
 
     found: list[Step] = []
-    for step in reversed(cache.read_newest(tip.id, has_answer)):
-        if step.kind in _ANSWERS:
+    for step in reversed(cache.read_newest(tip.id, has_reply)):
+        if step.kind in _REPLY_KINDS:
             break
         if step.kind == "compaction":
             found.append(step)
     return found
+
+
+def _had_limit(compaction: Step, limit: int) -> bool:
+    """True if a compaction was made for a window of at most this limit."""
+    available = compaction.data.get("limit")
+    return not isinstance(available, int) or available <= limit
+
+
+def _explain_state(state: SessionState, trigger: CompactionTrigger) -> NoCompaction | None:
+    if state.tip is None:
+        return NoCompaction("empty", "the session has no turn yet", "record a turn first")
+    if trigger == "manual":  # an archived session may finish its open turn, and be compacted for that
+        try:
+            ensure_not_archived(state)
+        except TurnError as error:
+            return NoCompaction("archived", error.what, error.hint or "", error)
+    return None
+
+
+def _explain_below_trigger(options: CompactionOptions, call: CallPlan) -> NoCompaction:
+    used = sum(call.prefix_tokens.values()) + sum(each.tokens for each in call.items)
+    what = f"the next call has {used:,} tokens, and compaction begins at"
+    what = f"{what} {compute_trigger_tokens(options, call.window.available_tokens):,}"
+    return NoCompaction("below-trigger", what, "set compaction.trigger_ratio, trigger_tokens or trigger_turns")
+
+
+def _explain_empty_plan(call: CallPlan) -> NoCompaction:
+    keep_turns = read_compaction_options(call.window.settings).keep_turns
+    hint = f"the newest turns stay as they are ({keep_turns} at least); set compaction.keep_turns to keep fewer"
+    return NoCompaction("nothing-to-summarize", "there is nothing to summarise", hint)
+
+
+def _explain_small_plan(planned: PlannedCompaction) -> NoCompaction | None:
+    tokens = planned.selection.covered_tokens
+    if tokens >= MIN_COVERED_TOKENS or planned.selection.is_outgrown:
+        return None
+    what = f"only {tokens:,} tokens could be summarised, and fewer than {MIN_COVERED_TOKENS} are not worth it"
+    return NoCompaction("too-little", what, "wait for more turns, or set compaction.keep_turns to keep fewer")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
     from typing import Unpack
 
+    from nexus_core.compaction.compact import CompactionPreview
     from nexus_core.request.input import EventFields
     from nexus_core.session.engine import Engine
     from nexus_core.thread.turns import RecordedCall, RecordedStep
@@ -116,6 +117,10 @@ class AsyncSession:
     async def compact(self, focus: str = "", *, dry_run: bool = False) -> CompactionReport | None:
         """Replace earlier turns by a summary in all further calls. The ledger keeps them, and `undo` reverts it."""
         return await run_async(self._engine.compact(focus, dry_run=dry_run))
+
+    async def preview_compaction(self, focus: str = "") -> CompactionPreview:
+        """Return what `compact` would do, or why it would do nothing, and whether the next call compacts by itself."""
+        return await run_async(self._engine.preview_compaction(focus))
 
     async def undo(self) -> RevertedCompaction:
         """Revert the latest compaction. The one before it applies again, and later turns stay."""

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Unpack
 
-    from nexus_core.compaction.compact import AutoCompaction
+    from nexus_core.compaction.compact import AutoCompaction, CompactionPreview
     from nexus_core.host.manager import Host
     from nexus_core.request.build import CallPlan
     from nexus_core.request.input import UserInput
@@ -293,6 +293,12 @@ class Engine:
 
         return (yield from compact(self._thread, read_text(focus, "focus"), dry_run=read_flag(dry_run, "dry_run")))
 
+    def preview_compaction(self, focus: str) -> Operation[CompactionPreview]:
+        """Return what `compact` would do, or why it would do nothing."""
+        from nexus_core.compaction.compact import preview_compaction
+
+        return (yield from preview_compaction(self._thread, read_text(focus, "focus")))
+
     def recover(self, error: BaseException) -> Operation[AssembledContext]:
         """Return a shorter call after a provider refused one as too long."""
         from nexus_core.compaction.recovery import add_recovery_note, recover
@@ -307,20 +313,20 @@ class Engine:
 
     def undo(self) -> Operation[RevertedCompaction]:
         """Revert the latest compaction."""
-        from nexus_core.compaction.compact import undo
+        from nexus_core.compaction.undo import undo
 
         return (yield from undo(self._thread))
 
     def expand(self, compaction: str | RecordedStep | Step) -> Operation[tuple[Step, ...]]:
         """Return the steps that a compaction replaced."""
-        from nexus_core.compaction.coverage import list_covered_steps
+        from nexus_core.compaction.undo import list_covered_steps
 
         step = read_step_id(compaction, "a compaction")
         return (yield from blocking(list_covered_steps, self._thread.runtime.ledger, step))
 
     def pin(self, step: str | RecordedStep | Step, *, remove: bool = False) -> Operation[bool]:
         """Pin a step, or remove its pin; False if nothing changed."""
-        from nexus_core.compaction.compact import pin
+        from nexus_core.compaction.undo import pin
 
         return (yield from pin(self._thread, read_step_id(step), remove=remove))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.compaction.coverage import is_covered
 from nexus_core.compaction.quotes import STEP_SUFFIX_CHARACTERS
+from nexus_core.compaction.undo import is_covered
 from nexus_core.layers.explain import Explanation
 from nexus_core.ledger.threads import find_message_texts
 from nexus_core.request.placements import read_section_entries

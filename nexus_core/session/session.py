@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
+    from nexus_core.compaction.compact import CompactionPreview
     from nexus_core.request.input import EventFields
     from nexus_core.session.engine import Engine
     from nexus_core.thread.turns import RecordedCall, RecordedStep
@@ -218,6 +219,18 @@ class Session:
             TurnError: The session is archived.
         """
         return run(self._engine.compact(focus, dry_run=dry_run))
+
+    def preview_compaction(self, focus: str = "") -> CompactionPreview:
+        """Return what `compact` would do, or why it would do nothing, and whether the next call compacts by itself.
+
+        Args:
+            focus: What the summary must keep above all.
+
+        Raises:
+            BudgetError: What must stay exceeds the budget, whatever is summarized.
+            TurnError: The session is archived.
+        """
+        return run(self._engine.preview_compaction(focus))
 
     def undo(self) -> RevertedCompaction:
         """Revert the latest compaction. The one before it applies again, and later turns stay.

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from nexus_core.compaction.compose import (
     ComposedSummary,
     Evidence,
-    SummaryShares,
     compose_summary,
     compute_summary_limit,
     divide_summary_limit,
@@ -23,8 +22,6 @@ from nexus_core.types.compaction import ThreadMessage
 from tests.compaction.threads import answered, called, said, words
 from tests.effort import examples
 
-SHARES = SummaryShares(prose=100, facts=200, words=100)
-
 
 def composed(
     covered: list[ThreadMessage],
@@ -32,7 +29,8 @@ def composed(
     *,
     evidence: bool = True,
     policy: FidelityPolicy = "reinject",
-    shares: SummaryShares = SHARES,
+    fact_limit: int = 200,
+    quote_limit: int = 100,
     kept: tuple[ThreadMessage, ...] = (),
     previous: Evidence = Evidence(),  # noqa: B008 - it never changes
 ) -> ComposedSummary:
@@ -41,7 +39,8 @@ def composed(
         covered=covered,
         kept=kept,
         previous=previous,
-        shares=shares,
+        fact_limit=fact_limit,
+        quote_limit=quote_limit,
         evidence=evidence,
         policy=policy,
         count=words,
@@ -78,7 +77,7 @@ def test_a_warning_policy_shows_the_most_important_facts_whatever_the_prose_says
 def test_facts_that_there_is_no_room_for_are_recoverable_by_their_step() -> None:
     covered = [answered(" ".join(f"src/module{number}.py" for number in range(40)), "s7")]
 
-    done = composed(covered, shares=SummaryShares(100, 30, 0))
+    done = composed(covered, fact_limit=30, quote_limit=0)
 
     fidelity = done.fidelity["path"]
     assert (len(fidelity.retained) > 0, fidelity.lost) == (True, ())
@@ -117,9 +116,9 @@ def test_a_compaction_of_another_program_has_no_evidence(data: object) -> None:
 
 @pytest.mark.acceptance("B-09")
 def test_the_room_of_a_summary_is_divided() -> None:
-    assert divide_summary_limit(10_000, facts=4000, words=4000, prose=8000) == SummaryShares(3314, 3313, 3313)
-    assert divide_summary_limit(100_000, facts=4000, words=3000) == SummaryShares(4000, 4000, 3000)
-    assert divide_summary_limit(10, facts=4000, words=4000, prose=8000) == SummaryShares(1, 0, 0)
+    assert divide_summary_limit(10_000, facts=4000, quotes=4000, prose=8000) == (3314, 3313, 3313)
+    assert divide_summary_limit(100_000, facts=4000, quotes=3000) == (4000, 4000, 3000)
+    assert divide_summary_limit(10, facts=4000, quotes=4000, prose=8000) == (1, 0, 0)
 
 
 @pytest.mark.acceptance("B-09")
@@ -176,8 +175,8 @@ def test_nothing_in_a_summary_closes_its_boundary(prose: str, told: str, result:
 @settings(max_examples=examples(100), deadline=None)
 def test_facts_and_words_keep_to_their_shares(texts: list[str], room: int) -> None:
     covered = [said(text, f"s{place}", place) for place, text in enumerate(texts)]
-    shares = divide_summary_limit(room, facts=4000, words=4000, prose=8000)
+    _, facts, quotes = divide_summary_limit(room, facts=4000, quotes=4000, prose=8000)
 
-    text = compose_summary("word", covered=covered, shares=shares, count=estimate).text
+    text = compose_summary("word", covered=covered, fact_limit=facts, quote_limit=quotes, count=estimate).text
 
     assert estimate(text) <= room

@@ -172,7 +172,7 @@ def test_facts_of_two_compactions_become_one() -> None:
 def test_no_more_facts_are_carried_than_wanted() -> None:
     facts = [Fact("path", f"src/{number}.py", step="s", position=number) for number in range(100)]
 
-    assert [fact.position for fact in merge_facts(facts[:50], facts[50:], most=3)] == [99, 98, 97]
+    assert [fact.position for fact in merge_facts(facts[:50], facts[50:], limit=3)] == [99, 98, 97]
 
 
 def test_a_fact_that_stands_in_twice_as_many_steps_is_half_as_old() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from nexus_core.compaction.compose import SummaryShares, compose_summary
+from nexus_core.compaction.compose import compose_summary
 from nexus_core.compaction.extractive import summarize_extractively
 from nexus_core.compaction.facts import extract_facts, find_code, find_dates, find_facts, merge_facts
 from nexus_core.compaction.prompts import build_summarize_prompt
@@ -66,7 +66,7 @@ def thread(turns: int) -> list[ThreadMessage]:
             extract_facts,
             lambda messages: merge_facts(extract_facts(messages), extract_facts(messages)),
             lambda messages: compose_summary(
-                "prose", covered=messages, kept=messages[-20:], shares=SummaryShares(100, 400, 200), count=words
+                "prose", covered=messages, kept=messages[-20:], fact_limit=400, quote_limit=200, count=words
             ),
             lambda messages: build_summarize_prompt([each.message for each in messages], redact_secrets=True),
             lambda messages: summarize_extractively(request(messages), words),

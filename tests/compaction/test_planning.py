@@ -61,7 +61,7 @@ def test_the_newest_turns_stay_that_fit_into_the_target() -> None:
     found = selected(thread, budget(2400, 1200, system=200))
 
     # 200 fixed and 200 for the summary leave room for four turns.
-    assert (found.plan.first_kept, found.turn, found.room) == ("t8", "t8", 200)
+    assert (found.plan.first_kept, found.turn, found.summary_limit) == ("t8", "t8", 200)
     assert steps(found.covered) == [step for number in range(8) for step in (f"t{number}", f"t{number}.0")]
     assert (found.covered_tokens, found.kept_tokens) == (1600, 800)
 
@@ -186,7 +186,7 @@ def test_what_must_stay_is_looked_at_first_and_listed_where_it_does_not_fit() ->
 def test_the_summary_gets_what_is_left_where_that_is_less_than_it_may_take() -> None:
     thread = outline_thread(turns((10, 900), (400, 1000), open_last=True), open_turn="t1")
 
-    assert selected(thread, budget(2000, 1200, summary=900, system=200)).room == 400
+    assert selected(thread, budget(2000, 1200, summary=900, system=200)).summary_limit == 400
 
 
 # ---- plans of plugins ----------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def planned(plan: CompactionPlan | None, given: CompactionBudget | None = None) 
 def test_a_plugin_says_where_the_part_begins_that_stays() -> None:
     found = planned(CompactionPlan(first_kept="t2", summary_tokens=50))
 
-    assert (found.turn, found.planner, found.room) == ("t2", "Planner", 50)
+    assert (found.turn, found.planner, found.summary_limit) == ("t2", "Planner", 50)
     assert planned(CompactionPlan(first_kept="t6.1")).turn == "t6"
 
 
@@ -263,7 +263,7 @@ def test_a_summary_that_does_not_fit_is_made_shorter_by_itself(host: Host) -> No
 
     assert (found.plan.first_kept, found.planner, found.is_outgrown) == ("t0", "nexus", True)
     assert (found.covered, steps(found.kept)) == ((), ["t0", "t0.0", "t0.0r"])
-    assert found.room == 300
+    assert found.summary_limit == 300
 
 
 def test_where_nothing_was_said_since_nothing_stays_beside_it() -> None:
@@ -379,7 +379,9 @@ def test_a_second_compaction_plans_from_where_the_first_one_kept(
     kept = [each for group in found.kept for each in group.messages]
     later = [*kept, *_renamed(turns(*[(20, 40)] * 6), "u")]
 
-    again = select(outline_thread(later, first_kept=found.plan.first_kept, summary_tokens=found.room), budget(300, 200))
+    again = select(
+        outline_thread(later, first_kept=found.plan.first_kept, summary_tokens=found.summary_limit), budget(300, 200)
+    )
 
     if again is not None and again.plan.first_kept is not None:
         # Whatever is kept from a step on must not bring back what the first compaction has summarised.

@@ -37,7 +37,7 @@ def test_where_there_is_no_room_for_all_the_newest_and_the_first_stay() -> None:
 
     quoted = render_user_quotes(said, 40, words)
 
-    shown = [each.position for each in quoted.words]
+    shown = [each.position for each in quoted.quotes]
     assert shown[0] == 0
     assert shown[1:] == list(range(30 - len(shown) + 1, 30))
     assert 3 < len(shown) < 10
@@ -53,7 +53,7 @@ def test_a_long_one_is_shortened_and_says_where_all_of_it_is() -> None:
     assert "word0 " in quoted.text
     assert quoted.text.endswith("word999\n- [s2] short")
     assert words(quoted.text) <= 120
-    assert quoted.words[0] == long
+    assert quoted.quotes[0] == long
 
 
 def test_one_message_alone_has_all_the_room() -> None:
@@ -65,7 +65,7 @@ def test_one_message_alone_has_all_the_room() -> None:
 def test_what_is_carried_and_what_comes_again_is_shown_once() -> None:
     again = UserQuote("s1", 0, "Do this.")
 
-    assert render_user_quotes([again, again], 100, words).words == (again,)
+    assert render_user_quotes([again, again], 100, words).quotes == (again,)
 
 
 def test_our_own_lines_are_made_harmless() -> None:

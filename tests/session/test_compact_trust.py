@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from nexus_core import Nexus
-from nexus_core.compaction.coverage import list_covered_steps
+from nexus_core.compaction.undo import list_covered_steps
 from nexus_core.errors import TurnError, UsageError
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.session.session import Session

@@ -94,6 +94,62 @@ def test_where_there_is_nothing_to_summarise_it_says_so(cli: Cli, talk: Talk) ->
     )
 
 
+def test_dry_run_prints_why_there_is_nothing_to_summarize(cli: Cli, talk: Talk) -> None:
+    talk("main", "one", "two")
+
+    outcome = cli("session", "compact", "main", "--dry-run")
+
+    assert (outcome.code, outcome.out) == (0, "")
+    assert outcome.err == (
+        "Would not compact main: there is nothing to summarise; the newest turns stay as they are (3 at least); "
+        "set compaction.keep_turns to keep fewer.\n"
+    )
+
+
+def test_dry_run_prints_that_too_little_would_be_summarized(cli: Cli, talk: Talk) -> None:
+    talk("main", "one", "two", "three", "four")
+
+    outcome = cli("session", "compact", "main", "--dry-run")
+
+    assert (outcome.code, outcome.out) == (0, "")
+    assert outcome.err.startswith("Would not compact main: only ")
+    assert "and fewer than 100 are not worth it" in outcome.err
+
+
+def test_dry_run_gives_its_reason_as_json(cli: Cli, talk: Talk) -> None:
+    talk("main", "one", "two")
+
+    found = json.loads(cli("session", "compact", "main", "--dry-run", "--json").out)
+
+    assert (found["compaction"], found["reason"]["code"]) == (None, "nothing-to-summarize")
+    assert set(found["reason"]) == {"code", "message", "hint"}
+    assert found["automatic"]["code"] == "below-trigger"
+
+
+def test_dry_run_prints_why_the_next_call_does_not_compact(cli: Cli, talk: Talk, nexus_home: Path) -> None:
+    talk("main", *QUESTIONS)
+    below = cli("session", "compact", "main", "--dry-run").out.splitlines()[-1]
+    write_files(nexus_home, {"config.json": json.dumps({"compaction": {"enabled": False}})})
+    disabled = cli("session", "compact", "main", "--dry-run").out.splitlines()[-1]
+    write_files(nexus_home, {"config.json": json.dumps({"compaction": {"trigger_tokens": 500}})})
+    due = cli("session", "compact", "main", "--dry-run").out.splitlines()[-1]
+
+    assert below.startswith("automatic     no: the next call has ")
+    assert disabled.startswith("automatic     no: compaction.enabled is false; ")
+    assert due == "automatic     before the next call"
+
+
+def test_dry_run_of_an_archived_session_is_an_error(cli: Cli, talk: Talk, nexus: Nexus) -> None:
+    talk("main", *QUESTIONS)
+    nexus.ledger.update("main", status="archived")
+
+    outcome = cli("session", "compact", "main", "--dry-run")
+
+    assert (outcome.code, outcome.out) == (cli("session", "compact", "main").code, "")
+    assert outcome.err.startswith("Error: session 'main' is archived")
+    assert "nexus session unarchive main" in outcome.err
+
+
 def test_a_summarizer_that_fails_is_an_error_of_its_own(cli: Cli, talk: Talk, nexus: Nexus, nexus_home: Path) -> None:
     talk("main", *QUESTIONS)
     before = steps_of(nexus, "main")

@@ -20,8 +20,7 @@ from nexus_core.cli.session_lookup import (
     open_session_nexus,
 )
 from nexus_core.cli.step_view import format_step, print_step_lines, step_to_json
-from nexus_core.compaction.compact import build_pin_step, find_latest_compaction
-from nexus_core.compaction.coverage import list_covered_steps
+from nexus_core.compaction.undo import build_pin_step, find_latest_compaction, list_covered_steps
 from nexus_core.errors import UsageError
 from nexus_core.ledger.threads import missing_step_error
 from nexus_core.text.console import format_count
@@ -35,6 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nexus_core.cli.context import CliContext
+    from nexus_core.compaction.compact import CompactionPreview
+    from nexus_core.compaction.trigger import NoCompaction
     from nexus_core.nexus import Nexus
     from nexus_core.types.compaction import CompactionReport, Fidelity, RevertedCompaction
     from nexus_core.types.ledger import Ledger, SessionRecord, Step
@@ -76,8 +77,13 @@ def compact(
     cli: CliContext = ctx.obj
     with open_session_nexus(ctx, label, ledger) as nexus:
         record = find_session(nexus.ledger, label)
-        report = nexus.session(record.label).compact(focus, dry_run=dry_run)
-    print_compaction_report(cli, record.label, report, json=json)
+        session = nexus.session(record.label)
+        preview = session.preview_compaction(focus) if dry_run else None
+        report = session.compact(focus) if preview is None else preview.report
+    if preview is None:
+        print_compaction_report(cli, record.label, report, json=json)
+    else:
+        print_compaction_preview(cli, record.label, preview, json=json)
 
 
 _FIDELITY_HEADING = ("FACTS", "RETAINED", "RECOVERABLE", "LOST")
@@ -112,6 +118,27 @@ def print_compaction_report(cli: CliContext, label: str, report: CompactionRepor
             *((_FACT_NAMES[kind], *_count_fidelity(each)) for kind, each in report.fidelity.items()),
         ]
         cli.console.table(align_right(rows, {1, 2, 3}), styles=["bold"])
+
+
+def print_compaction_preview(cli: CliContext, label: str, preview: CompactionPreview, *, json: bool) -> None:
+    """Print the plan of a compaction, or one line with the reason why there is none."""
+    report, reason, automatic = preview
+    if json:
+        facts = {
+            "compaction": None if report is None else _report_to_json(report),
+            "reason": None if reason is None else _reason_to_json(reason),
+            "automatic": None if automatic is None else _reason_to_json(automatic),
+        }
+        cli.console.json({"schema": 1, "session": label, **facts})
+    elif report is not None:
+        when = "before the next call" if automatic is None else f"no: {automatic.message}; {automatic.hint}"
+        cli.console.table([("session", label), *_list_report_rows(report), ("automatic", visible_line(when))])
+    elif reason is not None:
+        cli.console.message(visible_line(f"Would not compact {label}: {reason.message}; {reason.hint}."))
+
+
+def _reason_to_json(reason: NoCompaction) -> dict[str, str]:
+    return {"code": reason.code, "message": reason.message, "hint": reason.hint}
 
 
 def _list_report_rows(report: CompactionReport) -> Iterator[tuple[str, str]]:
