@@ -144,7 +144,9 @@ class MessageChooser:
 
     def _mended(self, kept: Sequence[IndexRange], instructions: int) -> ChosenMessages:
         window, rules = self._window, self._speaking.rules
-        places = [*range(self._begin), *(index for span in kept for index in range(*span))]
+        places = list(range(self._begin))
+        for span in kept:
+            places += range(*span)
         sound = window.sound(places, rules)
         if sound and looks_valid_together(given := [known.message for known in sound], rules):
             tokens, size = sum([known.tokens for known in sound]), sum([known.size for known in sound])

@@ -177,7 +177,14 @@ class CountedMessages:
         """Return the message as it was given."""
         message = self._given.get(place)
         if message is None:
-            message = self._given[place] = self._read(place)
+            item = self._items[place]
+            known = self._memory.find(item)
+            if known is None:
+                message = self._read(place, item)
+            else:
+                self._known[place] = known
+                message = known.message
+            self._given[place] = message
         return message
 
     def message(self, place: int) -> Message:
@@ -259,12 +266,7 @@ class CountedMessages:
             hint="count_messages(messages) must return a whole number, 0 or more",
         )
 
-    def _read(self, place: int) -> Message:
-        item = self._items[place]
-        known = self._memory.find(item)
-        if known is not None:
-            self._known[place] = known
-            return known.message
+    def _read(self, place: int, item: object) -> Message:
         with ErrorPath(f"messages[{place}]"):
             # A copy, because another thread may change the caller's object while it is counted.
             copy = self._copies[place] = to_json_types(item) if is_cacheable(item) else item

@@ -131,8 +131,15 @@ def group_newest_first(read: Callable[[int], Message], end: int, first: int = 0)
             continue
         has_results = _has_results(message)
         if replies or (results and not has_results):
-            yield from _split_run(index + 1, replies[::-1], results[::-1])
-            replies, results = [], []
+            if len(replies) == 1 and not results and not _starts_group(replies[0]):  # fast path: most replies
+                yield MessageGroup(index + 1, index + 1)
+                replies = []
+            elif len(replies) == len(results) == 1 and _answers_all(replies[0], results[0]):  # fast path, too
+                yield MessageGroup(index + 1, index + 2)
+                replies, results = [], []
+            else:
+                yield from _split_run(index + 1, replies[::-1], results[::-1])
+                replies, results = [], []
         if has_results:
             results.append(message)
         else:
@@ -177,6 +184,14 @@ def _split_run(first: int, replies: list[Message], results: list[Message]) -> li
         return [group]
     # The messages after it are results of calls that are not in this group.
     return [*_build_single_groups(end + 1, last), group, *_build_single_groups(first, first + begin - 1)]
+
+
+def _answers_all(reply: Message, answer: Message) -> bool:
+    """Return True if a message has one result for each tool call of a reply, in order."""
+    call_ids = [part.id for part in reply.parts if isinstance(part, ToolCall)]
+    if not call_ids or "" in call_ids:
+        return False
+    return call_ids == [part.call_id for part in answer.parts if isinstance(part, ToolResult)]
 
 
 def _build_single_groups(first: int, last: int) -> list[MessageGroup]:
@@ -428,8 +443,17 @@ class LazyGroups:
         """Return how many of the newest groups fit into a budget together, never fewer than `at_least`."""
         sums = self._sums
         # One group more than necessary is counted, so that its size is known to the decision that leaves it out.
-        while (sums[-1] <= budget or len(sums) <= at_least + 1) and self._find_one_more():
+        while len(sums) <= at_least + 1 and self._find_one_more():
             pass
+        total, size, newest = sums[-1], self._size, self._newest
+        while total <= budget:  # inline, since most of the time of `fit` is spent here
+            group = next(self._older, None)
+            if group is None:
+                break
+            first, last, _ = group
+            total += size(first) if first == last else sum([size(place) for place in range(first, last + 1)])
+            newest.append(group)
+            sums.append(total)
         fitting = bisect_right(self._sums, budget) - 1
         return min(max(fitting, at_least), len(self._newest))
 
