@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from nexus_core.testing import write_files
-from tests.assembly.contexts import Cache, blocks_of, marked_paths
 from tests.dialects.support import Loopback
 from tests.history.oracles import cache_marks
+from tests.request.contexts import Cache, blocks_of, marked_paths
 from tests.session.conftest import OpenNexus, OpenSession
 from tests.session.support import calls, says
 from tests.session.test_loop import SCRIPTS, client_of

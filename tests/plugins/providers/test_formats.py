@@ -15,9 +15,9 @@ from nexus_core.types.budget import Model
 from nexus_core.types.messages import Message
 from nexus_plugins.providers import EndpointError
 from nexus_plugins.providers._formats import FORMATS
-from tests.assembly.contexts import CLAUDE, DEEPSEEK, GPT, asks, brings, context_of, marked_paths, says, user
 from tests.dialects.support import accepted, strictly
 from tests.plugins.providers.endpoints import GOOD, KEY, SUMMARY, Answer, chat, message, request, serving, summarizer
+from tests.request.contexts import CLAUDE, DEEPSEEK, GPT, asks, brings, context_of, marked_paths, says, user
 
 CHAT = strictly(CompletionCreateParamsNonStreaming)
 MESSAGES = strictly(MessageCreateParams.__args__[0])  # type: ignore[attr-defined]

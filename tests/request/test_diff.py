@@ -21,7 +21,7 @@ from nexus_core.request.diff import (
 from nexus_core.types.budget import Decision
 from nexus_core.types.messages import Message, Text, Tool, ToolCall, ToolResult
 from nexus_core.types.prompt import Placement, Source
-from tests.assembly.contexts import GPT, LOOK, asks, brings, context_of, says, user
+from tests.request.contexts import GPT, LOOK, asks, brings, context_of, says, user
 
 pieces = st.lists(
     st.builds(

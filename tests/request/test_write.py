@@ -22,7 +22,7 @@ from nexus_core.types.assembled import AssembledContext
 from nexus_core.types.budget import TokenBudget
 from nexus_core.types.messages import Conversation, Message, Reasoning, Text, Tool, ToolCall, ToolResult
 from nexus_core.types.settings import Settings
-from tests.assembly.contexts import (
+from tests.request.contexts import (
     CLAUDE,
     DEEPSEEK,
     FOR_API,

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from nexus_core.types.messages import Image, Message, Reasoning, Text, ToolCall
-from tests.assembly.contexts import FOR_API, GPT_4O, asks, brings, context_of, marked_paths, says, user
 from tests.dialects.support import Loopback, listening
+from tests.request.contexts import FOR_API, GPT_4O, asks, brings, context_of, marked_paths, says, user
 from tests.session.test_loop import SCRIPTS, client_of
 
 BREAKPOINT = {"mode": "explicit"}

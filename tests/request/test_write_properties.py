@@ -17,11 +17,11 @@ from nexus_core.dialects.registry import get_dialect
 from nexus_core.history.repair import check_messages
 from nexus_core.history.repair.findings import UNREPAIRED_CODES
 from nexus_core.types.messages import File, Image, Message, Opaque, Part, Reasoning, Text, Tool, ToolCall, ToolResult
-from tests.assembly.contexts import FOR_API, LOOK, Cache, blocks_of, context_of
 from tests.dialects.support import accepted, strictly
 from tests.effort import examples
 from tests.history.broken import ANYTHING, ENCODERS, MESSAGES
 from tests.history.oracles import ORACLES, cache_marks
+from tests.request.contexts import FOR_API, LOOK, Cache, blocks_of, context_of
 
 APIS = ["openai", "responses", "anthropic", "gemini"]
 EVERY_API = pytest.mark.parametrize("api", APIS)

@@ -10,7 +10,7 @@ import pytest
 from nexus_core.dialects.registry import get_dialect
 from nexus_core.types.budget import Model, TokenCalibration
 from nexus_core.types.messages import Image, Message, Opaque, Reasoning, Text, Tool, ToolResult
-from tests.assembly.contexts import (
+from tests.request.contexts import (
     CLAUDE,
     DEEPSEEK,
     GEMINI,

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from nexus_core.dialects.registry import BUILT_IN_NAMES, get_dialect
 from nexus_core.dialects.requests import count_message_bytes, count_option_bytes, count_tool_bytes
 from nexus_core.types.messages import ROLES, File, Image, Message, Opaque, Reasoning, Text, Tool, ToolCall, ToolResult
-from tests.assembly.contexts import CLAUDE, FOR_API, LOOK, context_of
 from tests.effort import examples
 from tests.history.broken import ANYTHING, ENCODERS, MESSAGES
+from tests.request.contexts import CLAUDE, FOR_API, LOOK, context_of
 
 APIS = st.sampled_from(BUILT_IN_NAMES)
 TEXTS = st.text(st.characters(codec=None), max_size=12) | st.text('"\\\n\x01,:é中😀', max_size=12)

@@ -12,7 +12,7 @@ from nexus_core.history.truncation import (
     replace_oldest_item_media,
 )
 from nexus_core.types.messages import Image, Message, Text, ToolCall, ToolResult
-from tests.assembly.test_cut import fitting
+from tests.history.test_truncation_point import fitting
 
 ROOM = 1_000_000
 
