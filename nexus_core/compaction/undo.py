@@ -74,7 +74,7 @@ def list_covered_steps(ledger: Ledger, name: str) -> tuple[Step, ...]:
     compaction = find_step(ledger, name)
     if compaction is None or compaction.kind != "compaction":
         what = f"there is no step {name!r}" if compaction is None else f"step {compaction.id} is no compaction"
-        raise UsageError(what, hint="`nexus session tree LABEL` marks the compactions of a session with #")
+        raise UsageError(what, hint="`nexus session tree NAME` marks the compactions of a session with #")
     if compaction.parent is None:
         return ()
     steps = ledger.thread(compaction.parent, first=_find_first_step(ledger, compaction))
