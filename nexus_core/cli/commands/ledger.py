@@ -106,18 +106,18 @@ def verify(
                 findings, looked_at = _select_findings(
                     nexus.ledger, record, nexus.ledger.verify(advance=progress.advance)
                 )
-        deletions = _count_deletions(nexus.ledger)
+        deletions, erased = (0, 0) if record is not None else _count_erased(nexus.ledger)
+    erased = min(erased, looked_at)  # the ledger may be damaged
     if json:
-        about = {"schema": 1, "ledger": url, "steps": looked_at, "sessions": sessions}
-        about |= {"deletions": deletions} if record is None else {"session": record.label}
+        about = {"schema": 1, "ledger": url, "steps": looked_at - erased, "sessions": sessions}
+        about |= {"erased": erased, "deletions": deletions} if record is None else {"session": record.label}
         cli.console.json(about | {"findings": _findings_to_json(findings)})
     else:
         _print_findings(cli, findings)
-        seen = format_count(looked_at, "step") + (
-            "" if sessions is None else f" and {format_count(sessions, 'session')}"
-        )
+        seen = format_count(looked_at - erased, "step") + f" ({erased:,} erased)" * (erased > 0)
+        seen += "" if sessions is None else f" and {format_count(sessions, 'session')}"
         found = format_count(len(findings), "finding") if findings else "everything is as it was recorded"
-        found += f", {format_count(deletions, 'deletion')} recorded" * (record is None and deletions > 0)
+        found += f", {format_count(deletions, 'deletion')} recorded" * (deletions > 0)
         whose = "" if record is None else visible_line(f"session {record.label}: ")
         cli.console.message(f"{whose}Looked at {seen} in {url}: {found}.")
         if findings:
@@ -230,14 +230,16 @@ def _count_sessions(ledger: Ledger) -> int | None:
         return None
 
 
-def _count_deletions(ledger: Ledger) -> int:
-    """Return the number of recorded deletions."""
+def _count_erased(ledger: Ledger) -> tuple[int, int]:
+    """Return the number of recorded deletions, and of the steps that they erased."""
     try:
-        return len(ledger.deletions()) if isinstance(ledger, DeletableLedger) else 0
+        deletions = ledger.deletions() if isinstance(ledger, DeletableLedger) else []
     except LedgerUnreachableError:
         raise
     except LedgerError:  # the findings say what is wrong
-        return 0
+        return 0, 0
+    stored: list[object] = [each.steps for each in deletions]
+    return len(deletions), sum(max(number, 0) for number in stored if isinstance(number, int))
 
 
 def _estimate_steps(ledger: Ledger, only: SessionRecord | None) -> int:
@@ -277,5 +279,5 @@ def _findings_to_json(findings: Iterable[Finding]) -> list[dict[str, object]]:
 
 
 def _describe_rebuilt(rebuilt: RebuildReport) -> str:
-    turns, steps = format_count(rebuilt.turns, "turn"), format_count(rebuilt.steps, "step")
-    return f"{turns} ({steps}), {format_count(rebuilt.sessions, 'session')} and {format_count(rebuilt.blobs, 'blob')}"
+    saved = f"{format_count(rebuilt.turns, 'turn')} ({format_count(rebuilt.steps, 'step')})"
+    return f"{saved}, {format_count(rebuilt.sessions, 'session')} and {format_count(rebuilt.blobs, 'blob')}"
