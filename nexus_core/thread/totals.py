@@ -7,6 +7,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from nexus_core.history.groups import is_session_start
+from nexus_core.ledger.threads import is_import_revert
+from nexus_core.thread.lookup import find_reverted
 from nexus_core.thread.turns import get_step_usage, read_usage
 from nexus_core.types.messages import Usage
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from nexus_core.thread.cache import ThreadCache
-    from nexus_core.types.ledger import NewStep, Step
+    from nexus_core.types.ledger import Ledger, NewStep, Step
 
 TOKENS_FIELD = "all_tokens"
 MARKER_KINDS = ("compaction", "revert", "pin")
@@ -52,6 +54,17 @@ def count_turns(cache: ThreadCache, tip: Step) -> int:
         if isinstance(total := step.data.get("turns"), int):
             return turns + total
         turns += opens_turn(step)
+    return turns
+
+
+def count_ledger_turns(ledger: Ledger) -> int:
+    """Return the number of turns of all sessions. Each counts once, and what an import took back does not."""
+    turns = 0
+    for step in ledger.steps():
+        turns += opens_turn(step)
+        if is_import_revert(step):
+            # Steps of another branch are part of another session, too.
+            turns -= sum(opens_turn(each) for each in find_reverted(ledger, step) if each.branch == step.branch)
     return turns
 
 

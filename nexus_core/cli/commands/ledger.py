@@ -26,6 +26,7 @@ from nexus_core.ledger.url import open_ledger, without_secret
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
 from nexus_core.thread.lookup import walk_back
+from nexus_core.thread.totals import count_ledger_turns
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -196,17 +197,18 @@ def _rebuild_ledger(
         try:
             with cli.console.progress(1) as progress:
                 rebuilt = old.repair(target, advance=progress.advance, without=without)
+            turns = count_ledger_turns(target)
         finally:
             target.close()
     where = without_secret(resolve_ledger_url(cli.cwd, new) or "")
     if json:
-        facts = {"turns": rebuilt.turns, "steps": rebuilt.steps, "sessions": rebuilt.sessions, "blobs": rebuilt.blobs}
+        facts = {"turns": turns, "steps": rebuilt.steps, "sessions": rebuilt.sessions, "blobs": rebuilt.blobs}
         document = {"schema": 1, "ledger": without_secret(old.url), "new": where, "dry_run": dry_run, "saved": facts}
         left_out = {"left_out": [*rebuilt.left_out], "sharing": [*rebuilt.sharing]}
         cli.console.json(document | {"lost": _findings_to_json(rebuilt.lost), **left_out})
     else:
         _print_findings(cli, rebuilt.lost)
-        cli.console.message(f"{'Would save' if dry_run else 'Saved'} {_describe_rebuilt(rebuilt)} in {where}.")
+        cli.console.message(f"{'Would save' if dry_run else 'Saved'} {_describe_rebuilt(rebuilt, turns)} in {where}.")
         _report_left_out(cli, rebuilt)
     if rebuilt.lost:
         raise typer.Exit(EXIT_FINDINGS)
@@ -278,6 +280,6 @@ def _findings_to_json(findings: Iterable[Finding]) -> list[dict[str, object]]:
     return [{"code": each.code, "message": each.message, "step": each.step or None} for each in findings]
 
 
-def _describe_rebuilt(rebuilt: RebuildReport) -> str:
-    saved = f"{format_count(rebuilt.turns, 'turn')} ({format_count(rebuilt.steps, 'step')})"
+def _describe_rebuilt(rebuilt: RebuildReport, turns: int) -> str:
+    saved = f"{format_count(turns, 'turn')} ({format_count(rebuilt.steps, 'step')})"
     return f"{saved}, {format_count(rebuilt.sessions, 'session')} and {format_count(rebuilt.blobs, 'blob')}"
