@@ -124,7 +124,7 @@ def _list_report_rows(report: CompactionReport) -> Iterator[tuple[str, str]]:
     sizes = f"{report.tokens_before:,} -> {at_most}{report.tokens_after:,} of {report.available:,}"
     yield "tokens", sizes
     if report.step:
-        yield "summariser", report.summarizer
+        yield "summarizer", report.summarizer
         if report.note:
             yield "note", report.note
         if report.redacted:
@@ -205,8 +205,10 @@ def show_compacted(ctx: typer.Context, name: str, *, full: bool, secrets: bool, 
     if json:
         rows = [step_to_json(step) for step in steps]
         cli.console.json({"schema": 1, "compaction": compaction, "steps": rows if secrets else redact_json(rows)})
-    else:
+    elif steps:
         _print_steps(cli, steps, full=full, secrets=secrets)
+    else:
+        cli.console.message(f"Compaction {compaction} replaced no steps: there is nothing to show.")
 
 
 def _find_compaction(ledger: Ledger, record: SessionRecord) -> str | None:
