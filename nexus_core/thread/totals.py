@@ -78,12 +78,13 @@ def counts_as_turn(step: Step | NewStep) -> bool:
 
     Instructions and the session start get no reply, so they are not.
     """
-    if step.kind in MARKER_KINDS:
-        return False
+    return step.kind not in MARKER_KINDS and not is_unanswered_input(step)
+
+
+def is_unanswered_input(step: Step | NewStep) -> bool:
+    """True if a step only has system messages or the session start, which get no reply."""
     is_closed_input = step.kind == "input" and step.closes and bool(step.messages)
-    return not (
-        is_closed_input and all(message.role == "system" or is_session_start(message) for message in step.messages)
-    )
+    return is_closed_input and all(message.role == "system" or is_session_start(message) for message in step.messages)
 
 
 def continues_turn(step: Step | NewStep) -> bool:

@@ -19,7 +19,7 @@ from nexus_core.cli.session_lookup import (
     open_ledger_nexus,
     open_session_nexus,
 )
-from nexus_core.cli.step_view import format_step, print_step_lines, step_to_json
+from nexus_core.cli.step_view import format_step, get_turn_word, print_step_lines, step_to_json
 from nexus_core.compaction.compact import build_pin_step, find_latest_compaction
 from nexus_core.compaction.coverage import list_covered_steps
 from nexus_core.errors import UsageError
@@ -240,8 +240,8 @@ def _print_steps(cli: CliContext, steps: tuple[Step, ...], *, full: bool, secret
     for step in steps:
         if step.kind == "sealed":  # the input again, as it was rendered
             continue
-        if step.id == step.turn:
-            cli.console.table([(f"Turn {step.turn}",)], styles=["bold"])
+        if step.id == step.turn and (word := get_turn_word(step)):
+            cli.console.table([(f"{word} {step.turn}",)], styles=["bold"])
         print_step_lines(cli.console, format_step(step, full=full, secrets=secrets))
 
 
