@@ -122,8 +122,7 @@ def verify(
         whose = "" if record is None else visible_line(f"session {record.label}: ")
         cli.console.message(f"{whose}Looked at {seen} in {url}: {found}.")
         if findings:
-            where = f" --ledger {visible_line(without_secret(ledger))}" if ledger else ""
-            cli.console.message(f"`nexus ledger repair NEW{where}` saves what is whole.")
+            cli.console.message(visible_line(cli.complete_commands("`nexus ledger repair NEW` saves what is whole.")))
     if findings:
         raise typer.Exit(EXIT_FINDINGS)
 

@@ -241,7 +241,9 @@ def record_file(cli: CliContext, nexus: Nexus, options: RecordArguments) -> None
         session = nexus.session(options.label, model=chosen, tools=tools, mode=mode, any_directory=True)
     except NexusError as error:
         if options.json:
-            cli.console.json({"schema": 1, "session": options.label, "recorded": [], "error": _error_to_json(error)})
+            cli.console.json(
+                {"schema": 1, "session": options.label, "recorded": [], "error": _error_to_json(cli, error)}
+            )
         raise
     if is_new:
         note = f"({'would begin' if options.dry_run else 'begins'} session {options.label!r})"
@@ -253,7 +255,7 @@ def record_file(cli: CliContext, nexus: Nexus, options: RecordArguments) -> None
     for finding in outcome.findings:
         cli.console.warning(visible_line(str(finding)))
     if options.json:
-        cli.console.json(_outcome_to_json(session, outcome, options))
+        cli.console.json(_outcome_to_json(cli, session, outcome, options))
     else:
         _print_outcome(cli, session, outcome, len(given))
     if outcome.error is not None:
@@ -334,7 +336,9 @@ def _list_call_warnings(nexus: Nexus, context: AssembledContext, api: str) -> It
     return find_api_warnings(nexus, nexus.load().settings, context, api)
 
 
-def _outcome_to_json(session: Session, outcome: RecordOutcome, options: RecordArguments) -> dict[str, object]:
+def _outcome_to_json(
+    cli: CliContext, session: Session, outcome: RecordOutcome, options: RecordArguments
+) -> dict[str, object]:
     replies = (kept.recorded.text for kept in reversed(outcome.kept) if kept.recorded and kept.recorded.text)
     facts: dict[str, object] = {
         "schema": 1,
@@ -348,12 +352,13 @@ def _outcome_to_json(session: Session, outcome: RecordOutcome, options: RecordAr
         facts["request"] = outcome.request
         facts["findings"] = [{"code": each.code, "message": each.message} for each in outcome.findings]
     if (error := outcome.error) is not None:
-        facts["error"] = _error_to_json(error)
+        facts["error"] = _error_to_json(cli, error)
     return facts
 
 
-def _error_to_json(error: NexusError) -> dict[str, str | None]:
-    return {"what": error.what, "where": error.where, "hint": error.command or error.hint}
+def _error_to_json(cli: CliContext, error: NexusError) -> dict[str, str | None]:
+    hint = error.command or error.hint
+    return {"what": error.what, "where": error.where, "hint": hint and cli.complete_commands(hint)}
 
 
 def _print_outcome(cli: CliContext, session: Session, outcome: RecordOutcome, given: int) -> None:
