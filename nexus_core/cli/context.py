@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from io import TextIOWrapper
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from nexus_core.errors import ConfigError, MissingExtraError, NexusError, SummaryError, UsageError
@@ -50,6 +52,8 @@ def get_exit_code(error: NexusError) -> int:
     return EXIT_USAGE if isinstance(error, UsageError) else EXIT_CONFIGURATION
 
 
+_LEDGER_COMMAND = re.compile(r"(?<=`)nexus (?:session|ledger|context --session) [^`]+(?=`)")
+"""A command in a hint that reads a ledger."""
 _STDOUT, _STDERR = 1, 2  # descriptors, as every program knows them
 
 
@@ -62,6 +66,7 @@ class CliContext:
         home: The user's own directory; None unless `--home` names it.
         debug: True to print tracebacks of errors.
         trace_hooks: True to print every hook call.
+        ledger: The value of `--ledger`; "" for the user's own ledger.
     """
 
     def __init__(self, console: Console) -> None:
@@ -72,6 +77,7 @@ class CliContext:
         self.home: str | None = None
         self.debug = False
         self.trace_hooks = False
+        self.ledger = ""
         self._reported: set[str] = set()
 
     @property
@@ -181,6 +187,15 @@ class CliContext:
         """Ask at the terminal, and return True if the answer is yes."""
         self.console.message(f"  {question} [y/N]")
         return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+    def complete_commands(self, text: str) -> str:
+        """Return a hint with `--ledger` added to the commands in it, if this command names a ledger."""
+        if not self.ledger:
+            return text
+        from nexus_core.ledger.url import without_secret
+
+        option = f" --ledger {quote(without_secret(self.ledger))}"
+        return _LEDGER_COMMAND.sub(lambda found: found[0] + option * ("--ledger" not in found[0]), text)
 
     def print_traceback(self, error: BaseException) -> None:
         """Print where an exception came from."""

@@ -96,6 +96,8 @@ def _report_error(cli: CliContext, error: BaseException) -> int:
         return error.exit_code
     if isinstance(error, OutputClosedError):  # `nexus show | head -1`: the reader has what it wanted
         return EXIT_OK
+    if isinstance(error, NexusError) and (hint := error.command or error.hint):
+        error.hint = cli.complete_commands(hint)
     message, code = _describe_error(error)
     with suppress(OutputClosedError, FileError):  # standard error may be closed too
         if isinstance(error, typer.TyperException) and error.message.startswith("Usage:"):
@@ -114,7 +116,6 @@ def _describe_error(error: BaseException) -> tuple[str, int]:
     if isinstance(error, BudgetError):
         return _format_budget_error(error), EXIT_FINDINGS
     if isinstance(error, NexusError):
-        error.hint = error.command or error.hint
         return str(error), get_exit_code(error)
     if isinstance(error, typer.TyperException):
         ctx = getattr(error, "ctx", None)

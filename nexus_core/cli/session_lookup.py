@@ -72,7 +72,8 @@ def open_ledger_nexus(ctx: typer.Context, ledger: str, *, writes: bool = False) 
     Raises:
         UsageError: There is no such file.
     """
-    cli = ctx.find_root().obj
+    cli: CliContext = ctx.find_root().obj
+    cli.ledger = ledger
     url = resolve_ledger_url(cli.cwd, ledger)
     if not writes and url and url.startswith(_SQLITE_PREFIX) and not os.path.lexists(_parse_sqlite_path(url)):
         raise UsageError(

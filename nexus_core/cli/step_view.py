@@ -13,7 +13,7 @@ from nexus_core.compaction.quotes import shorten_step_id
 from nexus_core.dialects.neutral import message_to_json
 from nexus_core.text.console import format_count
 from nexus_core.text.secrets import redact
-from nexus_core.thread.totals import MARKER_KINDS
+from nexus_core.thread.totals import MARKER_KINDS, is_session_start_step, is_unanswered_input
 from nexus_core.thread.turns import get_step_usage
 from nexus_core.types.messages import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 
@@ -108,15 +108,21 @@ def format_turn(turn: Turn, *, full: bool, remark: Remark = omit_remark, secrets
         secrets: True prints keys, tokens and passwords, which are redacted otherwise.
     """
     first, last = turn.steps[0], turn.steps[-1]  # of one that was kept in several pieces, the last can be forked from
-    if first.kind not in MARKER_KINDS:
-        yield StepLine(
-            f"Turn {last.turn}, {format_time(first.created)}{', open' if turn.is_open else ''}", is_heading=True
-        )
+    if word := get_turn_word(first):
+        when = f"{format_time(first.created)}{', open' if turn.is_open else ''}"
+        yield StepLine(f"{word} {last.turn}, {when}", is_heading=True)
     called: dict[str, str] = {}
     for step in turn.steps:
         if step.kind != "sealed":  # the input again, as it was rendered
             called |= {call.id: call.name for message in step.messages for call in message.tool_calls}
             yield from format_step(step, full=full, remark=remark, called=called, secrets=secrets)
+
+
+def get_turn_word(first: Step) -> str:
+    """Return the word for a turn in its heading, by its first step; "" if it has no heading."""
+    if first.kind in MARKER_KINDS:
+        return ""
+    return "Start" if is_session_start_step(first) else "System" if is_unanswered_input(first) else "Turn"
 
 
 def format_step(

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from nexus_core.config.jsonc import JsonSyntaxError, is_blank, parse_json
 from nexus_core.config.load import read_json, setting_error
-from nexus_core.config.merge import merge_configs
+from nexus_core.config.merge import is_comment, merge_configs
 from nexus_core.config.nexus3 import strip_nexus3_settings
 from nexus_core.config.pointers import array_index, follow_keys, join_pointer, split_pointer
 from nexus_core.config.renamed import rename_settings
 from nexus_core.config.servers import normalize_servers
 from nexus_core.config.validate import find_config_errors, require_known_setting, split_setting_name
-from nexus_core.errors import ConfigError, FileError, UnknownNameError, UsageError
+from nexus_core.errors import ConfigError, FileError, UnknownNameError, UsageError, did_you_mean
 from nexus_core.files.read import MAX_FILE_BYTES, read_bytes
 from nexus_core.files.write import current_umask, directory_lock, make_directories, write_text_atomically
 from nexus_core.text.safety import visible_json
@@ -339,8 +339,8 @@ def remove_setting(path: Path, key: str, *, write: bool = True, find: FindConfig
     A group of settings that becomes empty is removed too. Arguments are those of `change_setting`.
 
     Raises:
-        UnknownNameError: The file does not have that setting; names the nearest one.
-        UsageError: The file would not be valid without it.
+        UnknownNameError: There is no such setting, and the file does not have it; names the nearest one.
+        UsageError: The setting is not set there, or the file would not be valid without it.
         ConfigError: The file is malformed.
         FileError: The file or its directory is a link, or cannot be written.
     """
@@ -359,7 +359,7 @@ def _remove_from_text(path: Path, key: str, find: FindConfigErrors) -> str:
     settings = {} if document is None else require_object(path, document)
     keys = _find_keys(settings, key)
     if not keys:
-        raise UnknownNameError(f"setting in {path}", key, _list_names(settings))
+        raise _build_unset_error(path, key, settings)
     while len(keys) > 1 and len(follow_keys(settings, keys[:-1])) == 1:
         keys = keys[:-1]
     before = (read_bytes(path) or b"").decode()
@@ -383,9 +383,22 @@ def _find_keys(settings: dict[str, Any], name: str) -> list[str]:
     return []
 
 
+def _build_unset_error(path: Path, key: str, settings: dict[str, Any]) -> UsageError:
+    """Return the error for a setting that the file does not have."""
+    names = _list_names(settings)
+    try:
+        require_known_setting(key)
+    except UnknownNameError:
+        return UnknownNameError(f"setting in {path}", key, names)
+    hint = did_you_mean(key, names) or "`nexus config show --origins` says which file sets what"
+    return UsageError(f"{key} is not set in {path}", hint=hint)
+
+
 def _list_names(settings: dict[str, Any], above: str = "") -> list[str]:
     names = []
     for key, value in settings.items():
+        if is_comment(key):
+            continue
         names.append(f"{above}{key}")
         names += _list_names(value, f"{above}{key}.") if isinstance(value, dict) else []
     return names

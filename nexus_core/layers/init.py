@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from nexus_core.host.manager import Host
     from nexus_core.types.settings import InitScope
 
-FileAction = Literal["new", "overwritten", "unchanged"]
-"""What happens to a file: `unchanged` if it has the planned content already."""
+FileAction = Literal["new", "overwritten", "unchanged", "kept"]
+"""What happens to a file: `unchanged` if it has the planned content already, `kept` if it stays with another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class InitPlan:
     @property
     def written(self) -> tuple[PlannedFile, ...]:
         """The files that will be written."""
-        return tuple(file for file in self.files if file.action != "unchanged")
+        return tuple(file for file in self.files if file.action in ("new", "overwritten"))
 
 
 def plan_init(
@@ -61,18 +61,22 @@ def plan_init(
         contents: Contents by file name that replace or extend those of the plugins.
 
     Raises:
-        FileError: A file exists and `force` is False; or the directory or a file is a link or of the wrong type.
+        FileError: Without `force`, all files exist, or one that `contents` names, or any of the user's own, which are
+            made together; or the directory or a file is a link or of the wrong type.
     """
     texts = {**host.init_files(scope), **(contents or {})}
     _require_plain_targets(directory, (directory / name for name in texts))
     existing = [name for name in texts if os.path.lexists(directory / name)]
-    if existing and not force:
+    is_complete = len(existing) == len(texts) or any(name in existing for name in contents or ())
+    if existing and not force and (scope == "global" or is_complete):
         raise FileError(
             f"already exists: {', '.join(existing)}",
             where=str(directory),
             hint="--force overwrites, and keeps the old files as <name>.bak",
         )
-    return InitPlan(directory, scope, tuple(_plan_file(directory / name, text) for name, text in texts.items()))
+    return InitPlan(
+        directory, scope, tuple(_plan_file(directory / name, text, force=force) for name, text in texts.items())
+    )
 
 
 def execute_init_plan(plan: InitPlan) -> None:
@@ -97,8 +101,10 @@ def execute_init_plan(plan: InitPlan) -> None:
 # ---- planning ---------------------------------------------------------------------------------------------
 
 
-def _plan_file(path: Path, text: str) -> PlannedFile:
+def _plan_file(path: Path, text: str, *, force: bool) -> PlannedFile:
     if os.path.lexists(path) and not _has_content(path, text):
+        if not force:
+            return PlannedFile(path, text, "kept")
         return PlannedFile(path, text, "overwritten", _find_free_backup(path))
     return PlannedFile(path, text, "unchanged" if os.path.lexists(path) else "new")
 

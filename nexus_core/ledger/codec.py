@@ -313,7 +313,7 @@ class StoredStep(Step):
         return content
 
     def _raise_damaged(self, what: str) -> NoReturn:
-        hint = "`nexus ledger verify` says what else is damaged, `nexus ledger repair` saves the rest"
+        hint = "`nexus ledger verify` says what else is damaged, `nexus ledger repair NEW` saves the rest"
         raise LedgerError(f"step {self.id} of turn {self.turn} is damaged: {what}", hint=hint)
 
 

@@ -36,7 +36,6 @@ from nexus_core.ledger.store import (
     is_erased,
 )
 from nexus_core.ledger.verify import VerifiedSteps, build_missing_blob_finding
-from nexus_core.types.messages import SESSION_START
 from nexus_core.types.plugins import Finding
 
 if TYPE_CHECKING:
@@ -544,13 +543,12 @@ class RebuildReport(NamedTuple):
     """The result of rebuilding a ledger.
 
     Attributes:
-        turns, steps, sessions, blobs: Their numbers in the new ledger.
+        steps, sessions, blobs: Their numbers in the new ledger.
         lost: Findings about everything that could not be saved.
         left_out: The excluded sessions and their workers.
         sharing: Sessions of the new ledger that share steps with excluded ones.
     """
 
-    turns: int
     steps: int
     sessions: int
     blobs: int
@@ -600,8 +598,7 @@ def rebuild_ledger(
     lost += _find_missing_blobs(rest)
     target.write(partial(_fill_store, target, rest, _keep_deletions(found, rest.rows), advance))
     saved = [row for row in rest.rows if row.id not in erased]
-    turns = sum(row.id == row.turn and not _is_session_start(row) for row in saved)
-    numbers = turns, len(saved), len(rest.kept.sessions), len(rest.blobs)
+    numbers = len(saved), len(rest.kept.sessions), len(rest.blobs)
     return RebuildReport(*numbers, tuple(lost), rest.left_out, rest.sharing)
 
 
@@ -633,11 +630,6 @@ def _collect_thread_ids(tip: str | None, steps: Mapping[str, StepRow]) -> set[st
         found.add(tip)
         tip = steps[tip].parent
     return found
-
-
-def _is_session_start(row: StepRow) -> bool:
-    """Return True for the step with a session's start time, which is not a turn."""
-    return row.parent is None and bool(row.closes) and f'"{SESSION_START}"' in str(row.messages)
 
 
 def _require_empty(target: LedgerStore) -> None:

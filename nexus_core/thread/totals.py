@@ -7,6 +7,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from nexus_core.history.groups import is_session_start
+from nexus_core.ledger.threads import is_import_revert
+from nexus_core.thread.lookup import find_reverted
 from nexus_core.thread.turns import get_step_usage, read_usage
 from nexus_core.types.messages import Usage
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from nexus_core.thread.cache import ThreadCache
-    from nexus_core.types.ledger import NewStep, Step
+    from nexus_core.types.ledger import Ledger, NewStep, Step
 
 TOKENS_FIELD = "all_tokens"
 MARKER_KINDS = ("compaction", "revert", "pin")
@@ -55,6 +57,17 @@ def count_turns(cache: ThreadCache, tip: Step) -> int:
     return turns
 
 
+def count_ledger_turns(ledger: Ledger) -> int:
+    """Return the number of turns of all sessions. Each counts once, and what an import took back does not."""
+    turns = 0
+    for step in ledger.steps():
+        turns += opens_turn(step)
+        if is_import_revert(step):
+            # Steps of another branch are part of another session, too.
+            turns -= sum(opens_turn(each) for each in find_reverted(ledger, step) if each.branch == step.branch)
+    return turns
+
+
 def opens_turn(step: Step) -> bool:
     """True if a step opens a turn that is counted."""
     return step.id == step.turn and counts_as_turn(step) and not continues_turn(step)
@@ -65,12 +78,13 @@ def counts_as_turn(step: Step | NewStep) -> bool:
 
     Instructions and the session start get no reply, so they are not.
     """
-    if step.kind in MARKER_KINDS:
-        return False
+    return step.kind not in MARKER_KINDS and not is_unanswered_input(step)
+
+
+def is_unanswered_input(step: Step | NewStep) -> bool:
+    """True if a step only has system messages or the session start, which get no reply."""
     is_closed_input = step.kind == "input" and step.closes and bool(step.messages)
-    return not (
-        is_closed_input and all(message.role == "system" or is_session_start(message) for message in step.messages)
-    )
+    return is_closed_input and all(message.role == "system" or is_session_start(message) for message in step.messages)
 
 
 def continues_turn(step: Step | NewStep) -> bool:

@@ -103,6 +103,26 @@ def test_config_unset_suggests_the_nearest_setting_of_the_file(cli: Cli, work: P
     assert "did you mean 'provider.model'?" in outcome.err
 
 
+def test_config_unset_says_that_a_known_setting_is_not_set(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/config.json": '{"provider": {"model": "old"}}'})
+
+    outcome = cli("config", "unset", "context.ancestor_depth")
+
+    assert outcome.code == 2
+    assert f"context.ancestor_depth is not set in {work}/.nexus3/config.json\n" in outcome.err
+    assert "unknown" not in outcome.err
+
+
+def test_config_unset_lists_no_comments_among_the_known_settings(cli: Cli, work: Path) -> None:
+    content = '{"_comment": "Mine.", "$schema": "x", "provider": {"_comment": "Whose.", "model": "old"}}'
+    write_files(work, {".nexus3/config.json": content})
+
+    outcome = cli("config", "unset", "zzz")
+
+    assert outcome.code == 2
+    assert "known: provider, provider.model\n" in outcome.err
+
+
 def test_config_unset_says_where_a_setting_is_still_set(cli: Cli, work: Path, nexus_home: Path) -> None:
     write_files(work, {".nexus3/config.json": '{"renderer": "labelled"}'})
     write_files(nexus_home, {"config.json": '{"renderer": "tagged"}'})

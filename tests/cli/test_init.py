@@ -155,15 +155,25 @@ def test_what_is_written_for_a_project_loads(cli: Cli, work: Path) -> None:
     assert context.config == Config()
 
 
-def test_what_is_there_is_not_overwritten(cli: Cli, work: Path) -> None:
+def test_what_is_there_is_kept_and_what_is_missing_is_created(cli: Cli, work: Path) -> None:
     write_files(work, {".nexus3/NEXUS.md": "mine"})
 
     outcome = cli("init")
 
+    assert (outcome.code, outcome.out) == (0, f"{work}/.nexus3/config.json\n{work}/.nexus3/mcp.json\n")
+    assert "NEXUS.md is kept as it is; --force overwrites it.\n" in outcome.err
+    assert (work / ".nexus3/NEXUS.md").read_text() == "mine"
+    assert names(work / ".nexus3") == THREE
+
+
+def test_where_all_files_are_there_nothing_is_overwritten(cli: Cli, work: Path) -> None:
+    write_files(work / ".nexus3", dict.fromkeys(THREE, "{}"))
+
+    outcome = cli("init")
+
     assert (outcome.code, outcome.out) == (3, "")
-    assert "already exists: NEXUS.md" in outcome.err
+    assert "already exists: NEXUS.md, config.json, mcp.json" in outcome.err
     assert "--force" in outcome.err
-    assert names(work / ".nexus3") == ["NEXUS.md"]
 
 
 def test_force_overwrites_and_says_where_the_former_file_is(cli: Cli, work: Path) -> None:
@@ -203,7 +213,7 @@ def test_a_dry_run_lists_and_writes_nothing(cli: Cli, work: Path) -> None:
 
 
 def test_a_dry_run_fails_where_the_real_one_would(cli: Cli, work: Path) -> None:
-    write_files(work, {".nexus3/NEXUS.md": "mine"})
+    write_files(work / ".nexus3", dict.fromkeys(THREE, "mine"))
 
     assert cli("init", "--dry-run").code == 3
 
@@ -247,8 +257,8 @@ def test_settings_that_cannot_be_used_are_not_overwritten_without_force(cli: Cli
 
     outcome = cli("init")
 
-    assert (outcome.code, (work / ".nexus3/config.json").read_text()) == (3, "{")
-    assert "already exists: config.json" in outcome.err
+    assert (outcome.code, (work / ".nexus3/config.json").read_text()) == (0, "{")
+    assert "config.json is kept as it is" in outcome.err
     assert "--force" in outcome.err
 
 

@@ -88,10 +88,32 @@ def test_files_that_exist_are_listed_and_not_overwritten(tmp_path: Path) -> None
     write_files(tmp_path, {"NEXUS.md": "old", "rules/style.md": "old"})
 
     with pytest.raises(FileError, match=r"already exists: NEXUS\.md, rules/style\.md") as caught:
-        plan_init(host(FILES), tmp_path, "local", force=False)
+        plan_init(host(FILES), tmp_path, "global", force=False)
 
     assert caught.value.where == str(tmp_path)
     assert "--force" in str(caught.value)
+
+
+def test_a_project_gets_the_files_that_it_lacks(tmp_path: Path) -> None:
+    write_files(tmp_path, {"NEXUS.md": "old"})
+
+    plan = plan_init(host(FILES), tmp_path, "local", force=False)
+    execute_init_plan(plan)
+
+    assert {file.path.name: file.action for file in plan.files} == {
+        "NEXUS.md": "kept",
+        "config.json": "new",
+        "style.md": "new",
+    }
+    assert (tmp_path / "NEXUS.md").read_text() == "old"
+    assert (tmp_path / "rules/style.md").read_text() == "new rule\n"
+
+
+def test_a_project_with_all_files_gets_none(tmp_path: Path) -> None:
+    write_files(tmp_path, dict.fromkeys(FILES, "old"))
+
+    with pytest.raises(FileError, match="already exists: "):
+        plan_init(host(FILES), tmp_path, "local", force=False)
 
 
 @pytest.mark.acceptance("I-03")

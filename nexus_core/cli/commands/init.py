@@ -134,8 +134,10 @@ def _print_plan(cli: CliContext, plan: InitPlan, *, dry_run: bool, json: bool) -
     if json:
         cli.console.json({"schema": 1, "scope": plan.scope, "files": list(map(_planned_file_to_json, plan.files))})
     for file in plan.files:
-        if file.action != "unchanged" and not json:
+        if file in plan.written and not json:
             cli.console.text(one_line(str(file.path)))
+        if file.action == "kept":
+            cli.console.message(f"{file.path.name} is kept as it is; --force overwrites it.")
         if file.action == "unchanged":
             cli.console.message(f"{file.path.name} is unchanged: it already says this.")
         if file.backup is not None:

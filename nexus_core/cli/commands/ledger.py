@@ -26,6 +26,7 @@ from nexus_core.ledger.url import open_ledger, without_secret
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
 from nexus_core.thread.lookup import walk_back
+from nexus_core.thread.totals import count_ledger_turns
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -106,23 +107,22 @@ def verify(
                 findings, looked_at = _select_findings(
                     nexus.ledger, record, nexus.ledger.verify(advance=progress.advance)
                 )
-        deletions = _count_deletions(nexus.ledger)
+        deletions, erased = (0, 0) if record is not None else _count_erased(nexus.ledger)
+    erased = min(erased, looked_at)  # the ledger may be damaged
     if json:
-        about = {"schema": 1, "ledger": url, "steps": looked_at, "sessions": sessions}
-        about |= {"deletions": deletions} if record is None else {"session": record.label}
+        about = {"schema": 1, "ledger": url, "steps": looked_at - erased, "sessions": sessions}
+        about |= {"erased": erased, "deletions": deletions} if record is None else {"session": record.label}
         cli.console.json(about | {"findings": _findings_to_json(findings)})
     else:
         _print_findings(cli, findings)
-        seen = format_count(looked_at, "step") + (
-            "" if sessions is None else f" and {format_count(sessions, 'session')}"
-        )
+        seen = format_count(looked_at - erased, "step") + f" ({erased:,} erased)" * (erased > 0)
+        seen += "" if sessions is None else f" and {format_count(sessions, 'session')}"
         found = format_count(len(findings), "finding") if findings else "everything is as it was recorded"
-        found += f", {format_count(deletions, 'deletion')} recorded" * (record is None and deletions > 0)
+        found += f", {format_count(deletions, 'deletion')} recorded" * (deletions > 0)
         whose = "" if record is None else visible_line(f"session {record.label}: ")
         cli.console.message(f"{whose}Looked at {seen} in {url}: {found}.")
         if findings:
-            where = f" --ledger {visible_line(without_secret(ledger))}" if ledger else ""
-            cli.console.message(f"`nexus ledger repair NEW{where}` saves what is whole.")
+            cli.console.message(visible_line(cli.complete_commands("`nexus ledger repair NEW` saves what is whole.")))
     if findings:
         raise typer.Exit(EXIT_FINDINGS)
 
@@ -196,17 +196,18 @@ def _rebuild_ledger(
         try:
             with cli.console.progress(1) as progress:
                 rebuilt = old.repair(target, advance=progress.advance, without=without)
+            turns = count_ledger_turns(target)
         finally:
             target.close()
     where = without_secret(resolve_ledger_url(cli.cwd, new) or "")
     if json:
-        facts = {"turns": rebuilt.turns, "steps": rebuilt.steps, "sessions": rebuilt.sessions, "blobs": rebuilt.blobs}
+        facts = {"turns": turns, "steps": rebuilt.steps, "sessions": rebuilt.sessions, "blobs": rebuilt.blobs}
         document = {"schema": 1, "ledger": without_secret(old.url), "new": where, "dry_run": dry_run, "saved": facts}
         left_out = {"left_out": [*rebuilt.left_out], "sharing": [*rebuilt.sharing]}
         cli.console.json(document | {"lost": _findings_to_json(rebuilt.lost), **left_out})
     else:
         _print_findings(cli, rebuilt.lost)
-        cli.console.message(f"{'Would save' if dry_run else 'Saved'} {_describe_rebuilt(rebuilt)} in {where}.")
+        cli.console.message(f"{'Would save' if dry_run else 'Saved'} {_describe_rebuilt(rebuilt, turns)} in {where}.")
         _report_left_out(cli, rebuilt)
     if rebuilt.lost:
         raise typer.Exit(EXIT_FINDINGS)
@@ -230,14 +231,16 @@ def _count_sessions(ledger: Ledger) -> int | None:
         return None
 
 
-def _count_deletions(ledger: Ledger) -> int:
-    """Return the number of recorded deletions."""
+def _count_erased(ledger: Ledger) -> tuple[int, int]:
+    """Return the number of recorded deletions, and of the steps that they erased."""
     try:
-        return len(ledger.deletions()) if isinstance(ledger, DeletableLedger) else 0
+        deletions = ledger.deletions() if isinstance(ledger, DeletableLedger) else []
     except LedgerUnreachableError:
         raise
     except LedgerError:  # the findings say what is wrong
-        return 0
+        return 0, 0
+    stored: list[object] = [each.steps for each in deletions]
+    return len(deletions), sum(max(number, 0) for number in stored if isinstance(number, int))
 
 
 def _estimate_steps(ledger: Ledger, only: SessionRecord | None) -> int:
@@ -276,6 +279,6 @@ def _findings_to_json(findings: Iterable[Finding]) -> list[dict[str, object]]:
     return [{"code": each.code, "message": each.message, "step": each.step or None} for each in findings]
 
 
-def _describe_rebuilt(rebuilt: RebuildReport) -> str:
-    turns, steps = format_count(rebuilt.turns, "turn"), format_count(rebuilt.steps, "step")
-    return f"{turns} ({steps}), {format_count(rebuilt.sessions, 'session')} and {format_count(rebuilt.blobs, 'blob')}"
+def _describe_rebuilt(rebuilt: RebuildReport, turns: int) -> str:
+    saved = f"{format_count(turns, 'turn')} ({format_count(rebuilt.steps, 'step')})"
+    return f"{saved}, {format_count(rebuilt.sessions, 'session')} and {format_count(rebuilt.blobs, 'blob')}"

@@ -9,7 +9,7 @@ import pytest
 
 from nexus_core import Nexus
 from nexus_core.testing import write_files
-from nexus_core.types.ledger import Step
+from nexus_core.types.ledger import NewStep, Step
 from tests.cli.session.conftest import Talk
 from tests.conftest import Cli, InstallPlugin
 
@@ -46,7 +46,7 @@ def test_what_was_done_is_shown(cli: Cli, talk: Talk, nexus: Nexus) -> None:
     assert lines[1].split() == ["summarised", "3", "turns,", "6", "messages"]
     assert lines[2].endswith(f"everything from step {step.data['first_kept']} on")
     assert f"{step.data['tokens_before']:,} -> {step.data['tokens_after']:,} of " in lines[3]
-    assert lines[4].split() == ["summariser", "extractive"]
+    assert lines[4].split() == ["summarizer", "extractive"]
     assert lines[5].split() == ["step", step.id]
     assert lines[7].split() == ["FACTS", "RETAINED", "RECOVERABLE", "LOST"]
     assert lines[8].split()[0] == "paths"
@@ -62,7 +62,7 @@ def test_a_trial_writes_nothing(cli: Cli, talk: Talk, nexus: Nexus) -> None:
     assert outcome.code == 0
     assert "to summarise" in outcome.out
     assert " -> at most " in outcome.out
-    assert "summariser" not in outcome.out
+    assert "summarizer" not in outcome.out
     assert steps_of(nexus, "main") == before
 
 
@@ -286,6 +286,19 @@ def test_the_latest_compaction_of_a_session_is_expanded_by_its_label(cli: Cli, t
     assert (nothing.code, nothing.out) == (0, "")
     assert nothing.err == "Nothing is compacted in main: there is nothing to show.\n"
     assert (told.code, json.loads(told.out)) == (0, {"schema": 1, "compaction": None, "steps": []})
+
+
+def test_a_compaction_that_replaced_no_steps_says_so(cli: Cli, talk: Talk, nexus: Nexus) -> None:
+    talk("main", "one")
+    first, *_, tip = steps_of(nexus, "main")
+    data = {"summary": "Nothing yet.", "first_kept": first.id}
+    compaction = nexus.ledger.append("main", NewStep(kind="compaction", closes=True, data=data), after=tip.id)
+
+    outcome, told = (cli("session", "show", "main", "--compacted", *options) for options in ([], ["--json"]))
+
+    assert (outcome.code, outcome.out) == (0, "")
+    assert outcome.err == f"Compaction {compaction.id} replaced no steps: there is nothing to show.\n"
+    assert json.loads(told.out) == {"schema": 1, "compaction": compaction.id, "steps": []}
 
 
 def test_undo_with_nothing_compacted_says_so_and_writes_nothing(cli: Cli, talk: Talk, nexus: Nexus) -> None:

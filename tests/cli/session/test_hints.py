@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -159,3 +160,37 @@ def test_a_step_that_was_made_elsewhere_cannot_be_replayed_and_says_what_can_be_
 
     assert outcome.code == 3
     assert "`nexus session show NAME` shows what was said" in outcome.err
+
+
+@pytest.fixture
+def elsewhere(torn_turn: str, nexus_home: Path, work: Path) -> str:
+    """A damaged ledger that is not the user's own."""
+    assert torn_turn
+    (nexus_home / "ledger.db").rename(work / "their ledger.db")
+    return "their ledger.db"
+
+
+@pytest.mark.parametrize("command", [["show", "main"], ["stats"], ["tree"], ["export", "main"]], ids=str)
+def test_hints_about_a_damaged_ledger_name_it(cli: Cli, elsewhere: str, command: list[str]) -> None:
+    outcome = cli("session", *command, "--ledger", elsewhere)
+
+    named = [hint for hint in re.findall(r"`(nexus [^`]+)`", outcome.err) if hint.startswith("nexus ledger")]
+    assert outcome.code == 3
+    assert named
+    assert all(hint.endswith(" --ledger 'their ledger.db'") for hint in named)
+    assert all("repair NEW " in hint for hint in named if "repair" in hint)
+
+
+def test_hints_about_the_users_own_ledger_do_not_name_it(cli: Cli, torn_turn: str) -> None:
+    outcome = cli("session", "show", "main")
+
+    assert torn_turn in outcome.err
+    assert "`nexus ledger verify` says" in outcome.err
+
+
+def test_a_hint_in_json_names_the_ledger(cli: Cli, elsewhere: str, type_in: TypeIn) -> None:
+    type_in(json.dumps({"ask": "More"}))
+
+    outcome = cli("session", "record", "main", "-", "--api", "openai", "--json", "--ledger", elsewhere)
+
+    assert "--ledger 'their ledger.db'`" in json.loads(outcome.out)["error"]["hint"]

@@ -300,6 +300,20 @@ def test_a_deletion_in_json_names_everything(cli: Cli, reply: str) -> None:
     assert reply
 
 
+@pytest.mark.usefixtures("reply")
+def test_verify_counts_erased_steps_apart_from_the_others(cli: Cli) -> None:
+    cli("session", "delete", "main", "--yes")
+
+    outcome = cli("ledger", "verify")
+    verified = json.loads(cli("ledger", "verify", "--json").out)
+    stats = json.loads(cli("session", "stats", "--json").out)
+    copied = json.loads(cli("ledger", "copy", "new.db", "--dry-run", "--json").out)
+
+    assert verified["steps"] == stats["steps"] == copied["saved"]["steps"]
+    assert verified["erased"] == 3
+    assert outcome.err.startswith(f"Looked at {stats['steps']} steps (3 erased) and 1 session in ")
+
+
 @pytest.mark.acceptance("R23")
 def test_other_commands_answer_clearly_about_a_deleted_session(cli: Cli, reply: str) -> None:
     exported = cli("session", "export", "main").out

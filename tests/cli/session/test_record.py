@@ -444,6 +444,28 @@ def test_only_something_that_opens_a_turn_begins_a_session(cli: Cli, talk: Talk,
     assert "did you mean 'auth-bug'?" in outcome.err
 
 
+def test_a_session_that_begins_is_named_on_standard_error(cli: Cli, talk: Talk, type_in: TypeIn) -> None:
+    talk("auth-bug", "Why?")
+    outcomes = []
+    for options in (["--dry-run"], [], ["--json"]):
+        type_in(json.dumps(USER))
+        outcomes.append(cli("session", "record", "auth-b", "-", *options))
+    type_in("Why?")
+    known = cli("session", "record", "auth-bug", "-", "--role", "user")
+
+    assert [outcome.code for outcome in outcomes] == [0, 0, 0]
+    assert outcomes[0].err.startswith("(would begin session 'auth-b')\n")
+    assert outcomes[1].err.startswith("(begins session 'auth-b')\n")
+    assert "begin" not in outcomes[2].err + known.err
+
+
+def test_the_help_of_record_asks_for_a_whole_name(cli: Cli) -> None:
+    text = " ".join(cli("session", "record", "--help").out.split())
+
+    assert "by its whole name" in text
+    assert "beginning of it" not in text
+
+
 def test_an_archived_session_says_how_it_is_taken_back(keeping: Keeping, talk: Talk, cli: Cli) -> None:
     talk("s", "Why?")
     cli("session", "archive", "s")
@@ -524,7 +546,7 @@ def test_a_person_reads_what_was_recorded_and_what_is_waited_for(cli: Cli, work:
     called = cli("session", "record", "s", "reply.json")
     again = cli("session", "record", "s", "reply.json")
 
-    assert asked.err == "The turn waits for a reply.\n"
+    assert asked.err == "(begins session 's')\nThe turn waits for a reply.\n"
     assert called.err == "The turn waits for look (t1).\n"
     assert called.out.split(maxsplit=1)[1] == "reply  calls look (t1)\n"
     assert again.out.endswith("  recorded before\n")

@@ -371,3 +371,17 @@ def test_a_turn_that_cannot_be_read_hides_no_other(cli: Cli, talk: Talk, nexus: 
     assert outcome.code == 3
     assert ("re one" in outcome.out, "re three" in outcome.out) == (True, True)
     assert f"step {second.id} of turn {second.id} is damaged: its messages cannot be read" in outcome.err
+
+
+def test_the_session_start_has_a_heading_that_is_not_a_turn(
+    cli: Cli, talk: Talk, nexus_home: Path, nexus: Nexus
+) -> None:
+    (nexus_home / "config.json").unlink()
+    talk("main", "one")
+    start = next(nexus.ledger.steps())
+
+    lines = cli("session", "show", "main").out.splitlines()
+
+    assert lines[0].startswith("main: 1 turn, ")
+    assert next(line.split(",")[0] for line in lines if line.startswith(("Start ", "Turn "))) == f"Start {start.id}"
+    assert sum(line.startswith("Turn ") for line in lines) == 1

@@ -241,3 +241,22 @@ def test_turns_that_other_programs_kept_count_the_answers_in_them(cli: Cli, nexu
     facts = json.loads(cli("session", "stats", "main", "--json").out)
 
     assert facts["models"] == [{"model": "", "replies": 2}]
+
+
+@pytest.mark.parametrize("command", ["copy", "repair"])
+def test_copies_of_a_ledger_count_turns_as_stats_and_list_do(cli: Cli, talk: Talk, work: Path, command: str) -> None:
+    talk("main", *(f"Question {number}: {'why is that so? ' * 30}" for number in range(6)))
+    cli("session", "compact", "main")
+    cli("session", "undo", "main")
+    system = {"role": "system", "content": "Be brief."}
+    messages = [system, {"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    write_files(work, {"chat.json": json.dumps(messages)})
+    assert cli("session", "import", "chat.json").code == 0
+
+    tried = json.loads(cli("ledger", command, "tried.db", "--dry-run", "--json").out)["saved"]
+    saved = json.loads(cli("ledger", command, "new.db", "--json").out)["saved"]
+    stats = json.loads(cli("session", "stats", "--json").out)
+    listed = json.loads(cli("session", "list", "--json").out)["sessions"]
+
+    assert stats["turns"] == sum(each["turns"] for each in listed) == 7
+    assert (saved["turns"], saved["steps"]) == (tried["turns"], tried["steps"]) == (stats["turns"], stats["steps"])

@@ -19,6 +19,7 @@ from nexus_core.cli.commands.session.tree import (
 )
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.ledger.ledger import StoreLedger
+from nexus_core.testing import write_files
 from nexus_core.types.ledger import NewStep
 from tests.cli.session.conftest import Talk
 from tests.conftest import Cli
@@ -332,3 +333,20 @@ def test_a_turn_of_the_tree_can_be_forked_from(cli: Cli, talk: Talk) -> None:
     assert cli("session", "fork", "main", "again", "--at", second).code == 0
 
     assert "two  <- again" in cli("session", "tree").out
+
+
+def test_a_leading_system_message_is_not_drawn_as_a_turn(cli: Cli, work: Path) -> None:
+    roles = ("system", "user", "assistant")
+    messages = [{"role": role, "content": f"{role} text"} for role in roles]
+    write_files(work, {"chat.json": json.dumps(messages)})
+    cli("session", "import", "chat.json", "--name", "chat")
+
+    outcome = cli("session", "tree", "chat")
+    (tree,) = json.loads(cli("session", "tree", "chat", "--json").out)["trees"]
+
+    assert [_ID.sub("ID", line) for line in outcome.out.splitlines()] == [
+        "1 turn, 1 branch, 1 session",
+        "- ID  system text  (system)",
+        "* ID  user text  <- chat",
+    ]
+    assert [item["kind"] for item in tree["branches"][0]["items"]] == ["system", "turn"]

@@ -19,7 +19,7 @@ from nexus_core.cli.session_lookup import (
     open_ledger_nexus,
     open_session_nexus,
 )
-from nexus_core.cli.step_view import format_step, print_step_lines, step_to_json
+from nexus_core.cli.step_view import format_step, get_turn_word, print_step_lines, step_to_json
 from nexus_core.compaction.undo import build_pin_step, find_latest_compaction, list_covered_steps
 from nexus_core.errors import UsageError
 from nexus_core.ledger.threads import missing_step_error
@@ -151,7 +151,7 @@ def _list_report_rows(report: CompactionReport) -> Iterator[tuple[str, str]]:
     sizes = f"{report.tokens_before:,} -> {at_most}{report.tokens_after:,} of {report.available:,}"
     yield "tokens", sizes
     if report.step:
-        yield "summariser", report.summarizer
+        yield "summarizer", report.summarizer
         if report.note:
             yield "note", report.note
         if report.redacted:
@@ -232,8 +232,10 @@ def show_compacted(ctx: typer.Context, name: str, *, full: bool, secrets: bool, 
     if json:
         rows = [step_to_json(step) for step in steps]
         cli.console.json({"schema": 1, "compaction": compaction, "steps": rows if secrets else redact_json(rows)})
-    else:
+    elif steps:
         _print_steps(cli, steps, full=full, secrets=secrets)
+    else:
+        cli.console.message(f"Compaction {compaction} replaced no steps: there is nothing to show.")
 
 
 def _find_compaction(ledger: Ledger, record: SessionRecord) -> str | None:
@@ -265,8 +267,8 @@ def _print_steps(cli: CliContext, steps: tuple[Step, ...], *, full: bool, secret
     for step in steps:
         if step.kind == "sealed":  # the input again, as it was rendered
             continue
-        if step.id == step.turn:
-            cli.console.table([(f"Turn {step.turn}",)], styles=["bold"])
+        if step.id == step.turn and (word := get_turn_word(step)):
+            cli.console.table([(f"{word} {step.turn}",)], styles=["bold"])
         print_step_lines(cli.console, format_step(step, full=full, secrets=secrets))
 
 

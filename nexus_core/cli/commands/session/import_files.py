@@ -200,7 +200,7 @@ def import_files(
     if json:
         print_outcomes_json(cli.console, outcomes, refused, dry_run=dry_run)
     else:
-        print_outcomes(cli.console, outcomes, dry_run=dry_run)
+        print_outcomes(cli, outcomes, dry_run=dry_run)
     if codes:
         raise typer.Exit(max(codes))
 
@@ -352,7 +352,7 @@ class ImportOutcome(NamedTuple):
         return self.form != "nexus"
 
 
-def print_outcomes(console: Console, outcomes: Sequence[ImportOutcome], *, dry_run: bool) -> None:
+def print_outcomes(cli: CliContext, outcomes: Sequence[ImportOutcome], *, dry_run: bool) -> None:
     """Return the sessions as a table, and beside it what a person should know."""
     heading = ("SESSION", "WHAT", "TURNS", "STEPS", "MESSAGES", "TOKENS", "FILE")
     rows = [
@@ -367,14 +367,14 @@ def print_outcomes(console: Console, outcomes: Sequence[ImportOutcome], *, dry_r
         for change in outcome.sessions
     ]
     if rows:
-        console.table(align_right([heading, *rows], {2, 3, 4, 5}), styles=["bold"])
+        cli.console.table(align_right([heading, *rows], {2, 3, 4, 5}), styles=["bold"])
     if any(outcome.sessions and outcome.is_estimated for outcome in outcomes):
-        console.message(f"~ {TOKEN_MARKS['~']}", style="dim")
+        cli.console.message(visible_line(cli.complete_commands(f"~ {TOKEN_MARKS['~']}")), style="dim")
     for outcome in outcomes:
         for line in _describe_outcome(outcome):
-            console.message(visible_line(line))
+            cli.console.message(visible_line(line))
         for warning in _list_warnings(outcome):
-            console.warning(visible_line(warning))
+            cli.console.warning(visible_line(warning))
 
 
 def _describe_change(change: SessionChange, *, dry_run: bool) -> str:

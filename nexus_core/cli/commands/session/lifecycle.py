@@ -185,8 +185,8 @@ def delete(
     """Delete a session and erase its content.
 
     Its names are erased, and the text, images and prompts that no other session needs. Ids and digests of its steps
-    stay, and a record of the deletion, so that `verify` can tell it from damage. Steps that other sessions share stay
-    whole. `archive` puts a session away without erasing anything.
+    stay, and a record of the deletion, so that `nexus ledger verify` can tell it from damage. Steps that other sessions
+    share stay whole. `archive` puts a session away without erasing anything.
     """
     cli: CliContext = ctx.obj
     with open_ledger_nexus(ctx, ledger) as nexus:

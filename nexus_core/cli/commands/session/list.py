@@ -104,7 +104,7 @@ def _print_sessions(cli: CliContext, sessions: Sequence[tuple[SessionOverview, i
     cli.console.table(rows, styles=["bold", *styles], longest_name=_MAX_NAME_CHARACTERS)
     for sign, meaning in TOKEN_MARKS.items():
         if any(sign in session.marked_tokens for session, _ in sessions):
-            cli.console.message(f"{sign} {meaning}", style="dim")
+            cli.console.message(visible_line(cli.complete_commands(f"{sign} {meaning}")), style="dim")
 
 
 def _build_row(session: SessionOverview, depth: int) -> tuple[str, ...]:

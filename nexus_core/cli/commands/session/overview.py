@@ -70,7 +70,8 @@ def report_damage(cli: CliContext, damaged: Sequence[DamagedSession]) -> None:
         cli.console.error(visible_line(f"{whose} is damaged: {each.what}"))
     if len(damaged) > _MAX_LISTED_DAMAGE:
         cli.console.message(f"  ({format_count(len(damaged) - _MAX_LISTED_DAMAGE, 'more fault')})")
-    cli.console.message("  `nexus ledger verify` says what is wrong, `nexus ledger repair` saves what is whole")
+    hint = "`nexus ledger verify` says what is wrong, `nexus ledger repair NEW` saves what is whole"
+    cli.console.message(visible_line(f"  {cli.complete_commands(hint)}"))
     raise typer.Exit(EXIT_CONFIGURATION)
 
 

@@ -19,7 +19,7 @@ from nexus_core.cli.commands.session.record_input import (
 )
 from nexus_core.cli.input import read_tool_file
 from nexus_core.cli.options import DryRunOption, JsonOption, ToolsOption, build_model_option, list_dialect_names
-from nexus_core.cli.session_lookup import LedgerOption, SessionArgument, get_session_names, open_session_nexus
+from nexus_core.cli.session_lookup import LedgerOption, get_session_names, list_session_names, open_session_nexus
 from nexus_core.cli.step_view import call_to_json, format_call_key
 from nexus_core.dialects.neutral import message_to_json
 from nexus_core.dialects.registry import BUILT_IN_DIALECTS
@@ -49,6 +49,12 @@ app = typer.Typer()
 
 _TEXT_ROLES = ("user", "assistant")
 
+WholeNameArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", help="The session, by its whole name; a new name begins one.", autocompletion=list_session_names
+    ),
+]
 FileArgument = Annotated[
     str | None,
     typer.Argument(
@@ -109,7 +115,7 @@ Examples:
 @app.command(epilog=EXAMPLES)
 def record(
     ctx: typer.Context,
-    label: SessionArgument,
+    label: WholeNameArgument,
     file: FileArgument = None,
     *,
     speaker: TextRoleOption = "",
@@ -225,7 +231,8 @@ def record_file(cli: CliContext, nexus: Nexus, options: RecordArguments) -> None
     try:
         given = _read_items(cli.cwd, options, nexus.dialects)
         tools = read_tool_file(cli.cwd, options.tools) if options.tools else None
-        if (not given or not _can_start_session(given[0])) and nexus.ledger.session(options.label) is None:
+        is_new = nexus.ledger.session(options.label) is None
+        if is_new and (not given or not _can_start_session(given[0])):
             raise UnknownNameError("session", options.label, get_session_names(nexus.ledger))
         if not options.any_directory and any(isinstance(each.item, UserMessageItem) for each in given):
             _warn_if_moved(cli, nexus, options.label)
@@ -234,8 +241,13 @@ def record_file(cli: CliContext, nexus: Nexus, options: RecordArguments) -> None
         session = nexus.session(options.label, model=chosen, tools=tools, mode=mode, any_directory=True)
     except NexusError as error:
         if options.json:
-            cli.console.json({"schema": 1, "session": options.label, "recorded": [], "error": _error_to_json(error)})
+            cli.console.json(
+                {"schema": 1, "session": options.label, "recorded": [], "error": _error_to_json(cli, error)}
+            )
         raise
+    if is_new:
+        note = f"({'would begin' if options.dry_run else 'begins'} session {options.label!r})"
+        cli.console.message(visible_line(note), style="dim")
     if options.dry_run:
         _print_plan(cli, options, given)
         return
@@ -243,7 +255,7 @@ def record_file(cli: CliContext, nexus: Nexus, options: RecordArguments) -> None
     for finding in outcome.findings:
         cli.console.warning(visible_line(str(finding)))
     if options.json:
-        cli.console.json(_outcome_to_json(session, outcome, options))
+        cli.console.json(_outcome_to_json(cli, session, outcome, options))
     else:
         _print_outcome(cli, session, outcome, len(given))
     if outcome.error is not None:
@@ -324,7 +336,9 @@ def _list_call_warnings(nexus: Nexus, context: AssembledContext, api: str) -> It
     return find_api_warnings(nexus, nexus.load().settings, context, api)
 
 
-def _outcome_to_json(session: Session, outcome: RecordOutcome, options: RecordArguments) -> dict[str, object]:
+def _outcome_to_json(
+    cli: CliContext, session: Session, outcome: RecordOutcome, options: RecordArguments
+) -> dict[str, object]:
     replies = (kept.recorded.text for kept in reversed(outcome.kept) if kept.recorded and kept.recorded.text)
     facts: dict[str, object] = {
         "schema": 1,
@@ -338,12 +352,13 @@ def _outcome_to_json(session: Session, outcome: RecordOutcome, options: RecordAr
         facts["request"] = outcome.request
         facts["findings"] = [{"code": each.code, "message": each.message} for each in outcome.findings]
     if (error := outcome.error) is not None:
-        facts["error"] = _error_to_json(error)
+        facts["error"] = _error_to_json(cli, error)
     return facts
 
 
-def _error_to_json(error: NexusError) -> dict[str, str | None]:
-    return {"what": error.what, "where": error.where, "hint": error.command or error.hint}
+def _error_to_json(cli: CliContext, error: NexusError) -> dict[str, str | None]:
+    hint = error.command or error.hint
+    return {"what": error.what, "where": error.where, "hint": hint and cli.complete_commands(hint)}
 
 
 def _print_outcome(cli: CliContext, session: Session, outcome: RecordOutcome, given: int) -> None:

@@ -161,7 +161,7 @@ def show_turns(
         for line in _format_heading(
             session, aliases, [str(call) if secrets else redact(str(call)).text for call in pending]
         ):
-            cli.console.text(visible_line(line))
+            cli.console.text(visible_line(cli.complete_commands(line)))
         earlier = session.turns - sum(opens_turn(turn.steps[0]) for turn in shown)
         if shown and earlier:  # in place of the earlier turns
             cli.console.text(f"({format_count(earlier, 'earlier turn')}; --limit all shows all)")

@@ -21,7 +21,13 @@ from nexus_core.text.console import format_count
 from nexus_core.text.safety import shorten, visible_line
 from nexus_core.text.secrets import redact_beginning
 from nexus_core.thread.lookup import STEPS_PER_READ, walk_back
-from nexus_core.thread.totals import MARKER_KINDS, continues_turn, is_session_start_step, opens_turn
+from nexus_core.thread.totals import (
+    MARKER_KINDS,
+    continues_turn,
+    is_session_start_step,
+    is_unanswered_input,
+    opens_turn,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -55,8 +61,9 @@ def tree(
 ) -> None:
     """Draw the turns and forks of sessions as a tree.
 
-    `-` is the start of a session, `*` a turn, `o` one that is open, `#` a compaction, `~` one taken back, `:` turns
-    about which there is nothing to say, `!` what is damaged; that is named on standard error, and the exit code is 3.
+    `-` is the start of a session or a system message, `*` a turn, `o` one that is open, `#` a compaction, `~` one taken
+    back, `:` turns about which there is nothing to say, `!` what is damaged; that is named on standard error, and the
+    exit code is 3.
     With NAME, its workers are drawn too. `nexus session fork NAME NEW --at TURN` begins at any closed turn, and
     --limit all lists them all.
     """
@@ -179,6 +186,7 @@ def _item_to_json(item: BranchItem) -> dict[str, object]:
 
 DAMAGED_KIND = "damaged"
 START_KIND = "start"
+SYSTEM_KIND = "system"
 MAX_UNFOLDED_TURNS = 2
 """So many turns in a row are listed though nothing is remarkable about them."""
 _EXCERPT_CHARACTERS = 200
@@ -212,7 +220,7 @@ class TreeTurn(NamedTuple):
         turn: Its name; of one that was kept in several pieces, that of the last.
         said: The start of its text in one line; if it is damaged, the damage.
         kind: What it is: a turn, or a compaction, a revert or a pin by itself; `start` for the time at which the
-            session started, which is not counted; `damaged` where it cannot be read.
+            session started and `system` for system messages, which are not counted; `damaged` where it cannot be read.
         is_open: True if the turn is open.
         is_compacted: Whether something was compacted in the middle of it.
         sessions: Those that point at its end.
@@ -453,9 +461,9 @@ def _read_branch_line(
             turns += opens_turn(first)
             is_compacted = any(step.kind in ("compaction", "revert") for step in steps)
             named, left = (tuple(chain(*(each.get(step.id, ()) for step in steps))) for each in (sessions, forks))
-            is_turn = first.kind not in MARKER_KINDS
+            is_turn = first.kind not in MARKER_KINDS and not is_unanswered_input(first)
             begins = first.id == branch.first.id or (
-                first.parent == branch.first.id and is_session_start_step(branch.first)
+                first.parent == branch.first.id and is_unanswered_input(branch.first)
             )
             if is_turn and not (is_compacted or named or left or begins or not end.closes):
                 plain += 1
@@ -502,14 +510,20 @@ def _walk_turns(ledger: Ledger, branch: StepBranch, forks: Mapping[str, Sequence
 
 def _build_turn(steps: Sequence[Step], *, is_compacted: bool) -> TreeTurn:
     first = steps[-1]
-    kind: str = START_KIND if is_session_start_step(first) else first.kind if first.kind in MARKER_KINDS else "turn"
-    excerpt = ""
+    kind, excerpt = "turn", ""
     damage: list[DamagedSession] = []
     with collect_damage(damage, ""):
+        kind = _get_turn_kind(first)
         excerpt = _excerpt_step(first)
     for each in damage:
         kind, excerpt = DAMAGED_KIND, each.what
     return TreeTurn(steps[0].turn, excerpt, kind, not steps[0].closes, is_compacted and kind == "turn", (), ())
+
+
+def _get_turn_kind(first: Step) -> str:
+    if first.kind in MARKER_KINDS:
+        return first.kind
+    return START_KIND if is_session_start_step(first) else SYSTEM_KIND if is_unanswered_input(first) else "turn"
 
 
 def _excerpt_step(step: Step) -> str:
@@ -530,7 +544,7 @@ _MAX_INDENT_LEVELS = 20
 """Maximum indentation of nested branches, in levels."""
 _MIN_EXCERPT_CHARACTERS = 20
 _COLUMN_GAP = "  "
-_KIND_SIGNS = {"turn": "*", "compaction": "#", "revert": "~", "pin": "^", "start": "-", "damaged": "!"}
+_KIND_SIGNS = {"turn": "*", "compaction": "#", "revert": "~", "pin": "^", "start": "-", "system": "-", "damaged": "!"}
 
 
 def draw_tree(lines: Mapping[str, BranchLine], root: str, width: int) -> Iterator[str]:

@@ -41,7 +41,7 @@ _MESSAGES_AND_HINTS = {
     "SQLITE_BUSY": ("another program keeps it locked", "try again; `fuser` shows which programs have it open"),
     "SQLITE_CORRUPT": (
         "it is damaged",
-        "`nexus ledger verify` shows where, `nexus ledger repair` saves what is intact into a new file",
+        "`nexus ledger verify` shows where, `nexus ledger repair NEW` saves what is intact into a new file",
     ),
     "SQLITE_NOTADB": ("it is not a ledger", "name another file; this one is left as it is"),
 }

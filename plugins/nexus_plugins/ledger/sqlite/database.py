@@ -285,7 +285,7 @@ def read_schema_version(path: Path, connection: sqlite3.Connection) -> int:
         )
         raise LedgerError(what, where=str(path), hint="update Nexus; the file is left as it is")
     if version < 1:
-        hint = "`nexus ledger repair` saves what is intact into a new file; this one is left as it is"
+        hint = "`nexus ledger repair NEW` saves what is intact into a new file; this one is left as it is"
         raise LedgerError(f"the ledger is damaged: its schema version is {version}", where=str(path), hint=hint)
     return int(version)
 
