@@ -488,7 +488,7 @@ class _ProjectSearch:
         if found:
             return found
         there = [path for path in paths if os.path.isfile(path)]  # noqa: PTH113 - never fails
-        return [self._explain_file(path) for path in there[:1]]
+        return [each for path in there[:1] for each in self._explain_known_file(path)]
 
     def explain_directory(self, query: str) -> list[Explanation]:
         """Explain the files of a directory in the project."""
@@ -498,7 +498,8 @@ class _ProjectSearch:
             except ValueError:
                 return []
             if os.path.isdir(path) and path.is_relative_to(self._admission.root):  # noqa: PTH112 - never fails
-                return [self._explain_file(each) for each in list_files(path, max_files=MAX_EXPLAINED_FILES).files]
+                files = list_files(path, max_files=MAX_EXPLAINED_FILES).files
+                return [each for file in files for each in self._explain_known_file(file)]
         return []
 
     def explain_sentence(self, query: str) -> QueryExplanations:
@@ -619,20 +620,26 @@ class _ProjectSearch:
             if path == real_path(text.path):
                 layer = text.layer.name if text.layer else "-"
                 yield Explanation(str(text.path), str(text.path), f"in the prompt ({layer})", self._find_readers(path))
-            elif path in text.imports:
-                readers = self._find_readers(path)
-                yield Explanation(str(path), str(text.path), "imported here, and so in the prompt", readers)
+        importers = [str(text.path) for text in loaded.texts if path in text.imports]
+        if importers:
+            remark = f"in the prompt, imported by {' and '.join(importers)}"
+            yield Explanation(str(path), str(path), remark, self._find_readers(path))
         for config in loaded.configs:
             if path == real_path(config.path):
                 layer = config.layer.name if config.layer else "-"
                 yield Explanation(str(path), str(path), f"settings ({layer})")
         for skipped in loaded.skipped:
-            if path == real_path(skipped.path):
+            is_imported = bool(importers) and skipped.reason.startswith("imported ")  # and so in the prompt
+            if path == real_path(skipped.path) and not is_imported:
                 # A skipped file with a line is a part of a file that is used.
                 fate = "not in the prompt" if skipped.line is None else "not used"
                 is_there = skipped.line is None and os.path.isfile(path)  # noqa: PTH113 - never fails
                 reads = self._find_readers(path) if is_there else ()
                 yield Explanation(str(skipped.path), skipped.place, f"{fate}: {skipped.reason}", reads)
+
+    def _explain_known_file(self, path: Path) -> list[Explanation]:
+        """Explain an existing file in the same words, whether its path or its directory was asked about."""
+        return list(self._explain_loaded(real_path(path))) or [self._explain_file(path)]
 
     def _explain_file(self, path: Path, line: int = 0, sentence: SentenceMatcher | None = None) -> Explanation:
         readers = self._find_readers(path, sentence)

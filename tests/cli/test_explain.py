@@ -775,3 +775,23 @@ def test_explain_traces_the_description_of_a_skill_in_a_session_to_its_file(
     (found,) = json.loads(outcome.out)["explanations"]
     assert found["place"] == f"{work}/.agents/skills/deploy/SKILL.md:2"
     assert found["remark"] == "in the system prompt of the session"
+
+
+def test_an_imported_file_has_the_same_explanation_by_its_path_and_by_its_directory(cli: Cli, work: Path) -> None:
+    files = {"AGENTS.md": "Rules.\n\n@docs/style.md\n", "CLAUDE.md": "More.\n\n@docs/style.md\n"}
+    write_files(work, {**files, "docs/style.md": "Short lines.\n"})
+
+    by_path, by_directory = cli("explain", "docs/style.md").out, cli("explain", "./docs").out
+
+    assert by_path == by_directory
+    assert by_path.splitlines() == [
+        f"{work}/docs/style.md  in the prompt, imported by {work}/AGENTS.md",
+        f"  also read by Claude Code, imported by {work}/CLAUDE.md",
+        "  Codex and Gemini CLI do not read style.md",
+    ]
+
+
+def test_a_text_has_the_same_explanation_by_its_path_and_by_its_directory(cli: Cli, work: Path) -> None:
+    write_files(work, {"docs/keep.txt": "", "AGENTS.md": "Rules.\n"})
+
+    assert cli("explain", "AGENTS.md").out.splitlines()[0] in cli("explain", ".").out.splitlines()
