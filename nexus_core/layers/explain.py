@@ -18,7 +18,14 @@ from nexus_core.files.read import REASON_MISSING, LayerReader, real_path
 from nexus_core.files.tree import list_files
 from nexus_core.layers import OWN_PROFILE
 from nexus_core.layers.agent_settings import build_agent_home_layer, find_agent_homes
-from nexus_core.layers.profiles import PROFILES, OnDemandFile, read_agent_view, strip_html_comments
+from nexus_core.layers.on_demand import (
+    ON_DEMAND_PATHS,
+    SKILL_FILE,
+    WHEN_SKILL_USED,
+    OnDemandFile,
+    list_user_directories,
+)
+from nexus_core.layers.profiles import PROFILES, read_agent_view, strip_html_comments
 from nexus_core.text.front_matter import FrontMatterError, read_front_matter
 from nexus_core.text.sentences import SentenceMatcher
 from nexus_core.types.layers import Layer
@@ -48,20 +55,6 @@ _OTHER_AGENTS = {
     ".windsurf/rules/": "Windsurf",
     ".windsurfrules": "Windsurf",
     ".clinerules": "Cline",
-}
-
-_WHEN_SKILL_USED = "when the skill is used"
-SKILL_FILE = "SKILL.md"
-# Files that an agent loads on demand, by the start of their path below a directory.
-_ON_DEMAND_PATHS: dict[str, dict[str, str]] = {
-    OWN_PROFILE: {f"{place}/skills/": _WHEN_SKILL_USED for place in (".nexus3", ".claude", ".agents", ".codex")},
-    "claude": {
-        ".claude/skills/": _WHEN_SKILL_USED,
-        ".claude/agents/": "when the subagent is started",
-        ".claude/commands/": "when the command is called",
-    },
-    "codex": {".codex/skills/": _WHEN_SKILL_USED, ".agents/skills/": _WHEN_SKILL_USED},
-    "gemini": {".gemini/skills/": _WHEN_SKILL_USED, ".agents/skills/": _WHEN_SKILL_USED},
 }
 
 
@@ -138,13 +131,8 @@ class AgentFileIndex:
         if status == "cut" and not reason:
             is_comment = self.agent == "claude" and sentence and sentence.find(strip_html_comments(content)) is None
             reason = "this is inside an HTML comment" if is_comment else "left out when the file is read"
-        if (
-            reason == _WHEN_SKILL_USED
-            and sentence
-            and path.name == SKILL_FILE
-            and is_in_front_matter(sentence, content)
-        ):
-            reason = f"{_WHEN_SKILL_USED}; it has the description from the start"
+        if reason == WHEN_SKILL_USED and sentence and path.name == SKILL_FILE and is_in_front_matter(sentence, content):
+            reason = f"{WHEN_SKILL_USED}; it has the description from the start"
         return FileAccess(self.agent, self.name, status, reason)
 
     def _judge(self, path: Path, sentence: SentenceMatcher | None) -> tuple[AccessStatus, str]:
@@ -162,7 +150,7 @@ class AgentFileIndex:
             if real == real_path(each.path):
                 return "on-demand", each.when
             if each.path.name == SKILL_FILE and real.is_relative_to(real_path(each.path.parent)):
-                return "on-demand", _WHEN_SKILL_USED
+                return "on-demand", WHEN_SKILL_USED
         reason = _find_skip_reason(view, real)
         return ("unread", reason) if reason else self._judge_elsewhere(path, real)
 
@@ -181,12 +169,12 @@ class AgentFileIndex:
         """Judge a file that is loaded on demand, such as a skill. `home` is the directory it is about."""
         inside = path.relative_to(home).as_posix()
         when = next(
-            (when for start, when in _ON_DEMAND_PATHS.get(self.agent, {}).items() if inside.startswith(start)), ""
+            (when for start, when in ON_DEMAND_PATHS.get(self.agent, {}).items() if inside.startswith(start)), ""
         )
         if not when or not path.is_relative_to(self._root):
             when = next((when for directory, when in self._own.items() if real.is_relative_to(directory)), "")
             return ("on-demand", when) if when else ("unread", "")
-        if self.agent == "claude":  # which finds them below its directory too
+        if self.agent == "claude" and home.is_relative_to(self._cwd):  # it finds them below its directory too
             return "on-demand", when
         if not self._cwd.is_relative_to(home):
             return "elsewhere", f"on demand, only in {home} and below"
@@ -239,15 +227,16 @@ def build_agent_indexes(
         on_demand = [OnDemandFile(path, f"by {how}") for path, how in files.items()] if directory == cwd else []
         return _AgentView(there.texts, there.skipped, there.findings, on_demand)
 
-    shared = homes.user / ".agents/skills"
-    own: dict[str, dict[Path, str]] = {
-        "claude": {homes.claude / name.partition("/")[2]: when for name, when in _ON_DEMAND_PATHS["claude"].items()},
-        "codex": dict.fromkeys((homes.codex / "skills", shared), _WHEN_SKILL_USED),
-        "gemini": dict.fromkeys((homes.gemini / "skills", shared), _WHEN_SKILL_USED),
-    }
     nexus = AgentFileIndex(OWN_PROFILE, "Nexus", cwd=cwd, root=root, view_in=read_as_nexus, own={})
     others = [
-        AgentFileIndex(agent, PROFILES[agent].name, cwd=cwd, root=root, view_in=partial(read_in, agent), own=own[agent])
+        AgentFileIndex(
+            agent,
+            PROFILES[agent].name,
+            cwd=cwd,
+            root=root,
+            view_in=partial(read_in, agent),
+            own=list_user_directories(agent, homes),
+        )
         for agent in ([view.agent] if view else PROFILES)
     ]
     return others if view else [nexus, *others]
