@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from nexus_core.errors import FileError, UnknownNameError
+from nexus_core.files.places import is_outside_path
 from nexus_core.files.read import LayerReader, real_path
 from nexus_core.files.tree import list_files
 from nexus_core.layers import OWN_PROFILE
@@ -452,7 +453,9 @@ class _InstructionReader:
             target = Path(os.path.normpath(start / name))
             # A path outside is not opened, but reported if it is clearly a file, unlike `@/lib`.
             is_outside = not target.is_relative_to(place.root)
-            if target.suffix != ".md" if is_outside else not os.path.isfile(target):  # noqa: PTH113 - never fails
+            is_elsewhere = is_at_home or (name[:2] != "~/" and is_outside_path(name))
+            is_file = target.suffix == ".md" or is_elsewhere if is_outside else os.path.isfile(target)  # noqa: PTH113
+            if not is_file:
                 return match[0]
             imported = self._read_content(place, target, place.root)
             if imported is None:

@@ -345,3 +345,12 @@ def test_the_nexus_of_this_installation_is_not_another_one(
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{other.parent}")
 
     assert cli("doctor").out == ""
+
+
+def test_doctor_and_layers_name_an_import_from_the_system(cli: Cli, work: Path) -> None:
+    write_files(work, {".git/HEAD": "", "AGENTS.md": "Rules.\n\n@/etc/passwd\n"})
+
+    findings, layers = cli("doctor").out, cli("layers").out
+
+    assert f"/etc/passwd: not used: import leads outside {work} (AGENTS.md:3) [ignored-file]\n" in findings
+    assert f"import leads outside {work} (AGENTS.md:3)" in layers

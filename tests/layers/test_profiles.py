@@ -560,6 +560,18 @@ def test_claude_leaves_out_comments_of_their_own_and_keeps_those_in_code(reposit
     assert bodies(read_as("claude", repository, home)) == ["a\nb <!-- here --> c\n```\n<!-- code -->\n```"]
 
 
+def test_an_import_from_the_home_or_the_system_is_reported(repository: Path, home: Path) -> None:
+    write_files(repository, {"CLAUDE.md": "@/etc/passwd\n@~/.x\n@../.env\n@/lib/utils\n"})
+
+    view = read_as("claude", repository, home)
+
+    assert [(each.code, each.path) for each in view.findings] == [
+        ("profile-unread", Path("/etc/passwd")),
+        ("profile-unread", home / ".x"),
+        ("profile-unread", repository.parent / ".env"),
+    ]
+
+
 def test_claude_imports_a_path_with_escaped_blanks(repository: Path, home: Path) -> None:
     write_files(repository, {"CLAUDE.md": "@Design\\ Docs/api.md", "Design Docs/api.md": "api"})
 
