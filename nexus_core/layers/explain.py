@@ -6,7 +6,8 @@ import os
 import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from functools import cached_property, partial
-from itertools import chain
+from itertools import chain, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from nexus_core.config.pointers import SERVERS, follow_keys, join_pointer
@@ -32,7 +33,6 @@ from nexus_core.types.layers import Layer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from nexus_core.files.tree import FileListing
     from nexus_core.layers.profiles import ProfileView
@@ -56,6 +56,12 @@ _OTHER_AGENTS = {
     ".windsurfrules": "Windsurf",
     ".clinerules": "Cline",
 }
+
+# A word after an @, as in `@docs/style.md`; a blank in a path is escaped, and a full stop ends the sentence.
+_IMPORT_WORD = re.compile(r"(?<!\S)@((?:\\ |[^\s`\0])*[^\s`.\0])")
+
+MAX_LINE_IMPORTS = 100
+"""Words after an @ in one line that are looked up, each with several calls of the system."""
 
 
 class FileAccess(NamedTuple):
@@ -131,9 +137,24 @@ class AgentFileIndex:
         if status == "cut" and not reason:
             is_comment = self.agent == "claude" and sentence and sentence.find(strip_html_comments(content)) is None
             reason = "this is inside an HTML comment" if is_comment else "left out when the file is read"
+            reason = self._describe_import_line(path, sentence, content) or reason
         if reason == WHEN_SKILL_USED and sentence and path.name == SKILL_FILE and is_in_front_matter(sentence, content):
             reason = f"{WHEN_SKILL_USED}; it has the description from the start"
         return FileAccess(self.agent, self.name, status, reason)
+
+    def _describe_import_line(self, path: Path, sentence: SentenceMatcher | None, content: str) -> str:
+        """Return which file replaces the line of a sentence, if that is an import, or ""."""
+        line = sentence.find_line(content) if sentence else None
+        if line is None:
+            return ""
+        imported = {each for text in self.texts for each in text.imports}
+        words = _IMPORT_WORD.finditer(content.split("\n")[line - 1])
+        for word in islice(words, MAX_LINE_IMPORTS):
+            name = word[1].replace("\\ ", " ")
+            target = os.path.expanduser(name) if name.startswith("~/") else path.parent / name  # noqa: PTH111 - as agents do
+            if real_path(Path(target)) in imported:
+                return f"an import, replaced by the content of {name}"
+        return ""
 
     def _judge(self, path: Path, sentence: SentenceMatcher | None) -> tuple[AccessStatus, str]:
         view, real = self._view(self._cwd), real_path(path)
@@ -394,7 +415,9 @@ def answer_query(
     if named or (found and is_path):
         return QueryExplanations([*named, *found])
     answer = project.explain_sentence(query)
-    return answer._replace(explanations=[*found, *answer.explanations])
+    known = {each.place for each in found}
+    more = [each for each in answer.explanations if each.place.rpartition(":")[0] not in known]
+    return answer._replace(explanations=[*found, *more])
 
 
 def _explain_setting(context: ExplainedContext, query: str) -> Iterator[Explanation]:

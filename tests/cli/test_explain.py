@@ -791,6 +791,27 @@ def test_an_imported_file_has_the_same_explanation_by_its_path_and_by_its_direct
     ]
 
 
+def test_a_file_of_a_directory_is_explained_once_if_it_has_the_name_of_the_directory_in_it(
+    cli: Cli, work: Path
+) -> None:
+    write_files(work, {".git/HEAD": "", "docs/style.md": "See docs.\n", "notes.md": "See docs.\n"})
+
+    rows = [line.split()[0] for line in cli("explain", "docs").out.splitlines() if line.startswith("/")]
+
+    assert rows == [f"{work}/docs/style.md", f"{work}/notes.md:1"]
+
+
+def test_an_import_line_is_explained_by_the_file_that_replaces_it(cli: Cli, work: Path) -> None:
+    files = {"AGENTS.md": "Rules.\n\nRead @docs/style.md.\n", "CLAUDE.md": "More.\n\n@docs/style.md\n"}
+    write_files(work, {".git/HEAD": "", **files, "docs/style.md": "Short lines.\n"})
+
+    lines = cli("explain", "@docs/style.md").out.splitlines()
+
+    replaced = "an import, replaced by the content of docs/style.md"
+    assert f"{work}/AGENTS.md:3  not in the prompt: {replaced}" in lines
+    assert f"  Claude Code does not read all of CLAUDE.md: {replaced}" in lines
+
+
 def test_a_text_has_the_same_explanation_by_its_path_and_by_its_directory(cli: Cli, work: Path) -> None:
     write_files(work, {"docs/keep.txt": "", "AGENTS.md": "Rules.\n"})
 
