@@ -56,6 +56,15 @@ _OTHER_AGENTS = {
     ".windsurfrules": "Windsurf",
     ".clinerules": "Cline",
 }
+# Settings by the end of their path, each with the agent that reads them.
+_SETTINGS_FILES = {
+    ".nexus3/config.json": "Nexus",
+    ".nexus3/mcp.json": "Nexus",
+    ".claude/settings.json": "Claude Code",
+    ".claude/settings.local.json": "Claude Code",
+    ".codex/config.toml": "Codex",
+    ".gemini/settings.json": "Gemini CLI",
+}
 
 # A word after an @, as in `@docs/style.md`; a blank in a path is escaped, and a full stop ends the sentence.
 _IMPORT_WORD = re.compile(r"(?<!\S)@((?:\\ |[^\s`\0])*[^\s`.\0])")
@@ -670,8 +679,25 @@ class _ProjectSearch:
             return f"loaded on demand, {own.reason}"
         if own.status == "elsewhere":
             return f"not in the prompt here: read {own.reason}"
+        settings = self._describe_settings_file(path, readers)
+        if settings:
+            return f"not in the prompt: {settings}"
         is_unread = len(readers) > 1 and all(each.status == "unread" and not each.reason for each in readers)
         kind = (
             describe_unread_file(path, self._admission.root) if is_unread else f"{own.name} does not read {path.name}"
         )
         return f"not in the prompt: {own.reason or kind}"
+
+    def _describe_settings_file(self, path: Path, readers: Sequence[FileAccess]) -> str:
+        """Return which agent reads a file as its settings, and where, or "" if none of the readers does."""
+        end = "/".join(path.parts[-2:])
+        # An agent with a reason does not read the file, such as Codex in a project that it does not trust.
+        unread = {each.name for each in readers if each.status == "unread" and not each.reason}
+        agent = _SETTINGS_FILES.get(end, "")
+        if agent in unread:
+            home, cwd = path.parent.parent, self._context.cwd
+            is_near = cwd.is_relative_to(home) or not path.is_relative_to(self._admission.root)
+            return f"{agent} reads it as its settings" + ("" if is_near else f", only in {home} and below")
+        own = {real_path(layer.directory) for layer in self._context.loaded.layers if layer.scope == "global"}
+        is_store = path.name == "trust.json" and real_path(path.parent) in own
+        return "Nexus keeps your approvals in it" if is_store and "Nexus" in unread else ""

@@ -812,6 +812,49 @@ def test_an_import_line_is_explained_by_the_file_that_replaces_it(cli: Cli, work
     assert f"  Claude Code does not read all of CLAUDE.md: {replaced}" in lines
 
 
+@pytest.mark.parametrize(
+    ("name", "remark"),
+    [
+        (".nexus3/config.json", "settings (local)"),
+        (".nexus3/mcp.json", "settings (local)"),
+        ("api/.nexus3/config.json", "not in the prompt: Nexus reads it as its settings, only in {work}/api and below"),
+        (".claude/settings.json", "not in the prompt: Claude Code reads it as its settings"),
+        (".claude/settings.local.json", "not in the prompt: Claude Code reads it as its settings"),
+        (".gemini/settings.json", "not in the prompt: Gemini CLI reads it as its settings"),
+        ("settings.json", "not in the prompt: no agent reads this file by itself"),
+    ],
+)
+def test_a_settings_file_is_explained_by_the_agent_that_reads_it(cli: Cli, work: Path, name: str, remark: str) -> None:
+    write_files(work, {".git/HEAD": "", name: "{}"})
+
+    row = f"{work}/{name}  {remark.format(work=work)}"
+
+    assert cli("explain", name).out.splitlines() == [row]
+    assert row in cli("explain", ".").out.splitlines()
+
+
+def test_the_settings_of_codex_are_explained_by_whether_it_trusts_the_project(
+    cli: Cli, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    write_files(work, {".git/HEAD": "", ".codex/config.toml": "a = 1\n"})
+
+    untrusted = cli("explain", ".codex/config.toml").out
+    write_files(tmp_path, {"codex/config.toml": f'[projects."{work}"]\ntrust_level = "trusted"\n'})
+    trusted = cli("explain", ".codex/config.toml").out
+
+    assert "Codex does not read config.toml: Codex does not trust this project" in untrusted
+    assert trusted == f"{work}/.codex/config.toml  not in the prompt: Codex reads it as its settings\n"
+
+
+def test_the_approvals_of_the_user_are_explained(cli: Cli, work: Path, nexus_home: Path) -> None:
+    write_files(nexus_home, {"config.json": "{}", "trust.json": "{}"})
+    write_files(work, {".nexus3/trust.json": "{}"})
+
+    assert "Nexus keeps your approvals in it" in cli("explain", str(nexus_home / "trust.json")).out
+    assert "no agent reads this file" in cli("explain", ".nexus3/trust.json").out
+
+
 def test_a_text_has_the_same_explanation_by_its_path_and_by_its_directory(cli: Cli, work: Path) -> None:
     write_files(work, {"docs/keep.txt": "", "AGENTS.md": "Rules.\n"})
 
