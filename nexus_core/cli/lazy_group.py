@@ -13,7 +13,7 @@ from typer.main import get_command
 from nexus_core.cli.aliases import add_aliases
 from nexus_core.cli.context import redirect_plugin_output
 from nexus_core.cli.options import build_global_options
-from nexus_core.errors import PluginError, UnknownNameError
+from nexus_core.errors import PluginError, UnknownNameError, UsageError
 from nexus_core.host.calls import describe_exception
 from nexus_core.host.discovery import OWN_DISTRIBUTION
 from nexus_core.text.safety import visible
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from typer._click import Command as ClickCommand  # private, but it is what the methods we override are typed with
     from typer._click import Context
 
-    from nexus_core.errors import UsageError
     from nexus_core.types.plugins import Command
 
 _COMPLETION_PARAMS = {"install_completion", "show_completion"}
@@ -73,8 +72,14 @@ class LazyGroup(TyperGroup):
         return self.core.get(name), OWN_DISTRIBUTION
 
     def unknown_command(self, ctx: Context, name: str) -> UsageError:
-        """Return the error for a name that no command has."""
-        return UnknownNameError("command", name, self.list_commands(ctx))
+        """Return the error for a name that no command has. It suggests an option of that name, and nothing hidden."""
+        options = {option for param in self.get_params(ctx) for option in param.opts}
+        if f"--{name}" in options:
+            return UsageError(f"unknown command {name!r}", hint=f"did you mean '--{name}'?")
+        commands = {each: self.find_command(ctx, each)[0] for each in self.list_commands(ctx)}
+        return UnknownNameError(
+            "command", name, [each for each, found in commands.items() if found and not found.hidden]
+        )
 
 
 def load_command(command: Command, plugin: str, path: str = "") -> ClickCommand:

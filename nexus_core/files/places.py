@@ -285,3 +285,46 @@ def defaults_directory() -> Path:
     package = Path(__file__).parents[1]
     installed = package / "defaults"
     return installed if installed.is_dir() else package.parent / "defaults"
+
+
+# Not `lib`, `app` and `src`, which begin aliases of modules such as `@/lib/utils`.
+_SYSTEM_DIRECTORIES = frozenset(
+    [
+        "Applications",
+        "Library",
+        "System",
+        "Users",
+        "Volumes",
+        "bin",
+        "boot",
+        "dev",
+        "etc",
+        "home",
+        "media",
+        "mnt",
+        "opt",
+        "private",
+        "proc",
+        "root",
+        "run",
+        "sbin",
+        "srv",
+        "sys",
+        "tmp",
+        "usr",
+        "var",
+    ]
+)
+
+
+def is_outside_path(name: str) -> bool:
+    """Return True if a word can only be the path of a file outside a project: `~/x`, `../x`, `/etc/x`.
+
+    The answer depends on the word alone: looking for the file could open a connection to a directory that is mounted
+    on demand.
+    """
+    first, _, rest = name.partition("/")
+    if first in {"~", ".."}:
+        return bool(rest.strip("./"))
+    directory, _, inside = rest.partition("/")
+    return not first and directory in _SYSTEM_DIRECTORIES and bool(inside)

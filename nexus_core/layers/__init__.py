@@ -7,6 +7,7 @@ approval.py         approvals of programs, checked again right before a start
 context.py          LoadedContext: the prompt and settings of a directory, its layers, and a subagent's share
 profiles.py         instruction files that Claude Code, Codex and Gemini CLI would read
 agent_settings.py   settings of those agents that decide which files they read
+on_demand.py        skills, subagents and commands that those agents load when they are used
 explain.py          origin of a setting, a file or a sentence, and the agents that read it
 diagnose.py         findings about settings and texts: invalid, unknown, duplicate, too large, uncacheable
 init.py             a new `.nexus3` directory, written as a whole or not at all

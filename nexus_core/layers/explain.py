@@ -6,7 +6,8 @@ import os
 import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from functools import cached_property, partial
-from itertools import chain
+from itertools import chain, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from nexus_core.config.pointers import SERVERS, follow_keys, join_pointer
@@ -18,14 +19,20 @@ from nexus_core.files.read import REASON_MISSING, LayerReader, real_path
 from nexus_core.files.tree import list_files
 from nexus_core.layers import OWN_PROFILE
 from nexus_core.layers.agent_settings import build_agent_home_layer, find_agent_homes
-from nexus_core.layers.profiles import PROFILES, OnDemandFile, read_agent_view, strip_html_comments
+from nexus_core.layers.on_demand import (
+    ON_DEMAND_PATHS,
+    SKILL_FILE,
+    WHEN_SKILL_USED,
+    OnDemandFile,
+    list_user_directories,
+)
+from nexus_core.layers.profiles import PROFILES, read_agent_view, strip_html_comments
 from nexus_core.text.front_matter import FrontMatterError, read_front_matter
 from nexus_core.text.sentences import SentenceMatcher
 from nexus_core.types.layers import Layer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from nexus_core.files.tree import FileListing
     from nexus_core.layers.profiles import ProfileView
@@ -49,20 +56,21 @@ _OTHER_AGENTS = {
     ".windsurfrules": "Windsurf",
     ".clinerules": "Cline",
 }
-
-_WHEN_SKILL_USED = "when the skill is used"
-SKILL_FILE = "SKILL.md"
-# Files that an agent loads on demand, by the start of their path below a directory.
-_ON_DEMAND_PATHS: dict[str, dict[str, str]] = {
-    OWN_PROFILE: {f"{place}/skills/": _WHEN_SKILL_USED for place in (".nexus3", ".claude", ".agents", ".codex")},
-    "claude": {
-        ".claude/skills/": _WHEN_SKILL_USED,
-        ".claude/agents/": "when the subagent is started",
-        ".claude/commands/": "when the command is called",
-    },
-    "codex": {".codex/skills/": _WHEN_SKILL_USED, ".agents/skills/": _WHEN_SKILL_USED},
-    "gemini": {".gemini/skills/": _WHEN_SKILL_USED, ".agents/skills/": _WHEN_SKILL_USED},
+# Settings by the end of their path, each with the agent that reads them.
+_SETTINGS_FILES = {
+    ".nexus3/config.json": "Nexus",
+    ".nexus3/mcp.json": "Nexus",
+    ".claude/settings.json": "Claude Code",
+    ".claude/settings.local.json": "Claude Code",
+    ".codex/config.toml": "Codex",
+    ".gemini/settings.json": "Gemini CLI",
 }
+
+# A word after an @, as in `@docs/style.md`; a blank in a path is escaped, and a full stop ends the sentence.
+_IMPORT_WORD = re.compile(r"(?<!\S)@((?:\\ |[^\s`\0])*[^\s`.\0])")
+
+MAX_LINE_IMPORTS = 100
+"""Words after an @ in one line that are looked up, each with several calls of the system."""
 
 
 class FileAccess(NamedTuple):
@@ -138,14 +146,24 @@ class AgentFileIndex:
         if status == "cut" and not reason:
             is_comment = self.agent == "claude" and sentence and sentence.find(strip_html_comments(content)) is None
             reason = "this is inside an HTML comment" if is_comment else "left out when the file is read"
-        if (
-            reason == _WHEN_SKILL_USED
-            and sentence
-            and path.name == SKILL_FILE
-            and is_in_front_matter(sentence, content)
-        ):
-            reason = f"{_WHEN_SKILL_USED}; it has the description from the start"
+            reason = self._describe_import_line(path, sentence, content) or reason
+        if reason == WHEN_SKILL_USED and sentence and path.name == SKILL_FILE and is_in_front_matter(sentence, content):
+            reason = f"{WHEN_SKILL_USED}; it has the description from the start"
         return FileAccess(self.agent, self.name, status, reason)
+
+    def _describe_import_line(self, path: Path, sentence: SentenceMatcher | None, content: str) -> str:
+        """Return which file replaces the line of a sentence, if that is an import, or ""."""
+        line = sentence.find_line(content) if sentence else None
+        if line is None:
+            return ""
+        imported = {each for text in self.texts for each in text.imports}
+        words = _IMPORT_WORD.finditer(content.split("\n")[line - 1])
+        for word in islice(words, MAX_LINE_IMPORTS):
+            name = word[1].replace("\\ ", " ")
+            target = os.path.expanduser(name) if name.startswith("~/") else path.parent / name  # noqa: PTH111 - as agents do
+            if real_path(Path(target)) in imported:
+                return f"an import, replaced by the content of {name}"
+        return ""
 
     def _judge(self, path: Path, sentence: SentenceMatcher | None) -> tuple[AccessStatus, str]:
         view, real = self._view(self._cwd), real_path(path)
@@ -162,7 +180,7 @@ class AgentFileIndex:
             if real == real_path(each.path):
                 return "on-demand", each.when
             if each.path.name == SKILL_FILE and real.is_relative_to(real_path(each.path.parent)):
-                return "on-demand", _WHEN_SKILL_USED
+                return "on-demand", WHEN_SKILL_USED
         reason = _find_skip_reason(view, real)
         return ("unread", reason) if reason else self._judge_elsewhere(path, real)
 
@@ -181,12 +199,12 @@ class AgentFileIndex:
         """Judge a file that is loaded on demand, such as a skill. `home` is the directory it is about."""
         inside = path.relative_to(home).as_posix()
         when = next(
-            (when for start, when in _ON_DEMAND_PATHS.get(self.agent, {}).items() if inside.startswith(start)), ""
+            (when for start, when in ON_DEMAND_PATHS.get(self.agent, {}).items() if inside.startswith(start)), ""
         )
         if not when or not path.is_relative_to(self._root):
             when = next((when for directory, when in self._own.items() if real.is_relative_to(directory)), "")
             return ("on-demand", when) if when else ("unread", "")
-        if self.agent == "claude":  # which finds them below its directory too
+        if self.agent == "claude" and home.is_relative_to(self._cwd):  # it finds them below its directory too
             return "on-demand", when
         if not self._cwd.is_relative_to(home):
             return "elsewhere", f"on demand, only in {home} and below"
@@ -239,15 +257,16 @@ def build_agent_indexes(
         on_demand = [OnDemandFile(path, f"by {how}") for path, how in files.items()] if directory == cwd else []
         return _AgentView(there.texts, there.skipped, there.findings, on_demand)
 
-    shared = homes.user / ".agents/skills"
-    own: dict[str, dict[Path, str]] = {
-        "claude": {homes.claude / name.partition("/")[2]: when for name, when in _ON_DEMAND_PATHS["claude"].items()},
-        "codex": dict.fromkeys((homes.codex / "skills", shared), _WHEN_SKILL_USED),
-        "gemini": dict.fromkeys((homes.gemini / "skills", shared), _WHEN_SKILL_USED),
-    }
     nexus = AgentFileIndex(OWN_PROFILE, "Nexus", cwd=cwd, root=root, view_in=read_as_nexus, own={})
     others = [
-        AgentFileIndex(agent, PROFILES[agent].name, cwd=cwd, root=root, view_in=partial(read_in, agent), own=own[agent])
+        AgentFileIndex(
+            agent,
+            PROFILES[agent].name,
+            cwd=cwd,
+            root=root,
+            view_in=partial(read_in, agent),
+            own=list_user_directories(agent, homes),
+        )
         for agent in ([view.agent] if view else PROFILES)
     ]
     return others if view else [nexus, *others]
@@ -405,7 +424,9 @@ def answer_query(
     if named or (found and is_path):
         return QueryExplanations([*named, *found])
     answer = project.explain_sentence(query)
-    return answer._replace(explanations=[*found, *answer.explanations])
+    known = {each.place for each in found}
+    more = [each for each in answer.explanations if each.place.rpartition(":")[0] not in known]
+    return answer._replace(explanations=[*found, *more])
 
 
 def _explain_setting(context: ExplainedContext, query: str) -> Iterator[Explanation]:
@@ -488,7 +509,7 @@ class _ProjectSearch:
         if found:
             return found
         there = [path for path in paths if os.path.isfile(path)]  # noqa: PTH113 - never fails
-        return [self._explain_file(path) for path in there[:1]]
+        return [each for path in there[:1] for each in self._explain_known_file(path)]
 
     def explain_directory(self, query: str) -> list[Explanation]:
         """Explain the files of a directory in the project."""
@@ -498,7 +519,8 @@ class _ProjectSearch:
             except ValueError:
                 return []
             if os.path.isdir(path) and path.is_relative_to(self._admission.root):  # noqa: PTH112 - never fails
-                return [self._explain_file(each) for each in list_files(path, max_files=MAX_EXPLAINED_FILES).files]
+                files = list_files(path, max_files=MAX_EXPLAINED_FILES).files
+                return [each for file in files for each in self._explain_known_file(file)]
         return []
 
     def explain_sentence(self, query: str) -> QueryExplanations:
@@ -619,20 +641,26 @@ class _ProjectSearch:
             if path == real_path(text.path):
                 layer = text.layer.name if text.layer else "-"
                 yield Explanation(str(text.path), str(text.path), f"in the prompt ({layer})", self._find_readers(path))
-            elif path in text.imports:
-                readers = self._find_readers(path)
-                yield Explanation(str(path), str(text.path), "imported here, and so in the prompt", readers)
+        importers = [str(text.path) for text in loaded.texts if path in text.imports]
+        if importers:
+            remark = f"in the prompt, imported by {' and '.join(importers)}"
+            yield Explanation(str(path), str(path), remark, self._find_readers(path))
         for config in loaded.configs:
             if path == real_path(config.path):
                 layer = config.layer.name if config.layer else "-"
                 yield Explanation(str(path), str(path), f"settings ({layer})")
         for skipped in loaded.skipped:
-            if path == real_path(skipped.path):
+            is_imported = bool(importers) and skipped.reason.startswith("imported ")  # and so in the prompt
+            if path == real_path(skipped.path) and not is_imported:
                 # A skipped file with a line is a part of a file that is used.
                 fate = "not in the prompt" if skipped.line is None else "not used"
                 is_there = skipped.line is None and os.path.isfile(path)  # noqa: PTH113 - never fails
                 reads = self._find_readers(path) if is_there else ()
                 yield Explanation(str(skipped.path), skipped.place, f"{fate}: {skipped.reason}", reads)
+
+    def _explain_known_file(self, path: Path) -> list[Explanation]:
+        """Explain an existing file in the same words, whether its path or its directory was asked about."""
+        return list(self._explain_loaded(real_path(path))) or [self._explain_file(path)]
 
     def _explain_file(self, path: Path, line: int = 0, sentence: SentenceMatcher | None = None) -> Explanation:
         readers = self._find_readers(path, sentence)
@@ -651,8 +679,25 @@ class _ProjectSearch:
             return f"loaded on demand, {own.reason}"
         if own.status == "elsewhere":
             return f"not in the prompt here: read {own.reason}"
+        settings = self._describe_settings_file(path, readers)
+        if settings:
+            return f"not in the prompt: {settings}"
         is_unread = len(readers) > 1 and all(each.status == "unread" and not each.reason for each in readers)
         kind = (
             describe_unread_file(path, self._admission.root) if is_unread else f"{own.name} does not read {path.name}"
         )
         return f"not in the prompt: {own.reason or kind}"
+
+    def _describe_settings_file(self, path: Path, readers: Sequence[FileAccess]) -> str:
+        """Return which agent reads a file as its settings, and where, or "" if none of the readers does."""
+        end = "/".join(path.parts[-2:])
+        # An agent with a reason does not read the file, such as Codex in a project that it does not trust.
+        unread = {each.name for each in readers if each.status == "unread" and not each.reason}
+        agent = _SETTINGS_FILES.get(end, "")
+        if agent in unread:
+            home, cwd = path.parent.parent, self._context.cwd
+            is_near = cwd.is_relative_to(home) or not path.is_relative_to(self._admission.root)
+            return f"{agent} reads it as its settings" + ("" if is_near else f", only in {home} and below")
+        own = {real_path(layer.directory) for layer in self._context.loaded.layers if layer.scope == "global"}
+        is_store = path.name == "trust.json" and real_path(path.parent) in own
+        return "Nexus keeps your approvals in it" if is_store and "Nexus" in unread else ""

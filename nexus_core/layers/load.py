@@ -13,7 +13,7 @@ from nexus_core.config.merge import merge_configs
 from nexus_core.config.nexus3 import strip_nexus3_settings
 from nexus_core.config.pointers import SERVERS, dotted_to_pointer
 from nexus_core.config.renamed import rename_settings
-from nexus_core.errors import UnknownNameError
+from nexus_core.errors import FileError, UnknownNameError
 from nexus_core.layers.mcp import find_servers, normalize_servers_if_any
 from nexus_core.layers.policy import SETTINGS_WITHOUT_PLUGIN_MERGE, enforce_policy, list_plugin_guarded_settings
 from nexus_core.text.safety import fence_documentation, find_hidden, neutralize, strip_hidden, visible_line
@@ -37,8 +37,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def load_layers(host: Host, request: Request) -> LoadedLayers:
-    """Load what the plugins find for a request. Nothing is cached, so a second call sees changed files."""
+def load_layers(host: Host, request: Request, *, unreadable: list[FileError] | None = None) -> LoadedLayers:
+    """Load what the plugins find for a request. Nothing is cached, so a second call sees changed files.
+
+    Args:
+        host: The plugins.
+        request: The directory, and how it is loaded.
+        unreadable: Collects the errors of texts that cannot be read; the layer of such a text has no texts. None to
+            raise them.
+    """
     layers, skipped = host.layers(request)
     decisions = _ApprovalDecisions(request)
     home = decisions.judge_home()
@@ -50,7 +57,8 @@ def load_layers(host: Host, request: Request) -> LoadedLayers:
     configs = normalize_servers_if_any(found, skipped, lenient=request.lenient)
     guarded = enforce_policy(configs, decisions.decide, *list_plugin_guarded_settings(host))
     settings = merge_configs(guarded.configs, host.merge_policies(SETTINGS_WITHOUT_PLUGIN_MERGE))
-    chosen = choose_texts(_collect_from_layers(partial(host.layer_texts, settings=settings), layers, skipped), settings)
+    read_texts = partial(_read_texts, host, settings=settings, unreadable=unreadable)
+    chosen = choose_texts(_collect_from_layers(read_texts, layers, skipped), settings)
     return LoadedLayers(
         layers=tuple(layers),
         texts=tuple(chosen.texts),
@@ -69,6 +77,18 @@ def load_layers(host: Host, request: Request) -> LoadedLayers:
         ),
         repeated=tuple(chosen.repeated),
     )
+
+
+def _read_texts(
+    host: Host, layer: Layer, *, settings: Settings, unreadable: list[FileError] | None
+) -> tuple[list[LayerText], list[SkippedFile]]:
+    try:
+        return host.layer_texts(layer, settings)
+    except FileError as error:
+        if unreadable is None:
+            raise
+        unreadable.append(error)
+        return [], []
 
 
 def _find_ignored_fields(skipped: Iterable[SkippedFile]) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from nexus_core.errors import FileError, UnknownNameError
+from nexus_core.files.places import is_outside_path
 from nexus_core.files.read import LayerReader, real_path
 from nexus_core.files.tree import list_files
 from nexus_core.layers import OWN_PROFILE
@@ -31,6 +32,7 @@ from nexus_core.layers.agent_settings import (
 )
 from nexus_core.layers.context import LoadedContext
 from nexus_core.layers.load import build_layer_sections, choose_texts
+from nexus_core.layers.on_demand import ON_DEMAND_PATHS, OnDemandFile, is_on_demand_file, list_on_demand_files
 from nexus_core.text.front_matter import FrontMatterError, read_front_matter
 from nexus_core.text.safety import AGENT_INSTRUCTIONS_TITLE
 from nexus_core.types.base import dataclass
@@ -88,7 +90,8 @@ _CLAUDE_PROFILE = AgentProfile(
     import_depth=4,
     imports_from_home=True,
     unknown="its version (AGENTS.md needs 2.1.277), its options (--add-dir, --setting-sources), its auto memory and"
-    " plugins, and whether you approved imports from outside the working directory",
+    " plugins, and whether you approved imports from outside the working directory; not reproduced: the descriptions of"
+    " skills, subagents and commands, which it has from the start",
     rules=(
         CitedRule(
             "the administrator's CLAUDE.md, then ~/.claude/CLAUDE.md and ~/.claude/rules",
@@ -126,7 +129,7 @@ _CODEX_PROFILE = AgentProfile(
     import_depth=0,
     imports_from_home=False,
     unknown="its options (--config, --profile), settings from an organization, and whether its version reads a project"
-    " that you do not trust",
+    " that you do not trust; not reproduced: the descriptions of skills, which it has from the start",
     rules=(
         CitedRule("the first of ~/.codex/AGENTS.override.md and AGENTS.md that is not blank", _CODEX_DOCS),
         CitedRule(
@@ -153,7 +156,8 @@ _GEMINI_PROFILE = AgentProfile(
     import_depth=5,
     imports_from_home=False,
     unknown="whether it trusts this folder, its extensions, its memory of the project, its options, and its version"
-    " (older ones read only the names in context.fileName)",
+    " (older ones read only the names in context.fileName); not reproduced: the descriptions of skills, which it has"
+    " from the start",
     rules=(
         CitedRule("~/.gemini/GEMINI.md, then those from the project root down to the working directory", _GEMINI_DOCS),
         CitedRule(
@@ -178,20 +182,6 @@ _GEMINI_PROFILE = AgentProfile(
     ),
 )
 PROFILES = {"claude": _CLAUDE_PROFILE, "codex": _CODEX_PROFILE, "gemini": _GEMINI_PROFILE}
-
-
-class OnDemandFile(NamedTuple):
-    """A file that an agent adds while it works.
-
-    Attributes:
-        path: The file.
-        when: When it is added, in a few words.
-        paths: For a rule, the patterns of the files it is for.
-    """
-
-    path: Path
-    when: str
-    paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +233,8 @@ def read_agent_view(agent: str, cwd: Path, homes: AgentHomes, *, nested: bool = 
     settings = _SETTINGS_READERS[agent](cwd, homes)
     reader = _InstructionReader(PROFILES[agent], settings, cwd, homes, nested=nested)
     _INSTRUCTION_READERS[agent](reader)
+    if nested:
+        reader.add_on_demand_files(agent)
     return ProfileView(
         agent,
         tuple(reader.texts),
@@ -374,12 +366,21 @@ class _InstructionReader:
             return
         self.on_demand.append(OnDemandFile(path, f"{verb} in {directory.relative_to(self.cwd).as_posix()}/"))
 
+    def add_on_demand_files(self, agent: str) -> None:
+        """Record the skills, subagents and commands of the user, the working directory and the project above it."""
+        place = self.list_directories(self.cwd)[-1]
+        listing = list_on_demand_files(agent, self.cwd, place.admission.root, self.homes)
+        self.on_demand += listing.files
+        self.is_complete = self.is_complete and listing.is_complete
+        for path in listing.outside:
+            self.note_unread(place, path, f"leads outside {place.admission.root}")
+
     def nested_files(self) -> Iterator[Path]:
         """Yield the files and links in directories below the working directory."""
         if not self._nested:
             return
         tree = list_files(self.cwd)
-        self.is_complete = tree.is_complete
+        self.is_complete = self.is_complete and tree.is_complete
         for path in (*tree.files, *tree.links):
             if path.parent != self.cwd:
                 yield path
@@ -452,7 +453,9 @@ class _InstructionReader:
             target = Path(os.path.normpath(start / name))
             # A path outside is not opened, but reported if it is clearly a file, unlike `@/lib`.
             is_outside = not target.is_relative_to(place.root)
-            if target.suffix != ".md" if is_outside else not os.path.isfile(target):  # noqa: PTH113 - never fails
+            is_elsewhere = is_at_home or (name[:2] != "~/" and is_outside_path(name))
+            is_file = target.suffix == ".md" or is_elsewhere if is_outside else os.path.isfile(target)  # noqa: PTH113
+            if not is_file:
                 return match[0]
             imported = self._read_content(place, target, place.root)
             if imported is None:
@@ -540,6 +543,7 @@ def _read_rules(reader: _InstructionReader, place: _SearchDirectory, directory: 
         reader.note_unread(place, directory, f"leads outside {place.root}")
         return
     tree = list_files(real, max_files=MAX_RULE_FILES)
+    reader.is_complete = reader.is_complete and tree.is_complete
     for path in sorted((*tree.files, *tree.links)):
         named = directory / path.relative_to(real)
         if os.path.isdir(path):  # noqa: PTH112 - never fails
@@ -589,7 +593,10 @@ def _find_nested_claude(reader: _InstructionReader, agents: str) -> None:
         parts = path.relative_to(reader.cwd).parts
         at = parts.index(".claude") if ".claude" in parts else len(parts) - 1
         directory = reader.cwd.joinpath(*parts[:at])
-        if directory != reader.cwd and _is_claude_file("/".join(parts[at:])):
+        when = _find_claude_occasion("/".join(parts[at:]))
+        if directory != reader.cwd and when:
+            reader.on_demand.append(OnDemandFile(path, when))
+        elif directory != reader.cwd and _is_claude_file("/".join(parts[at:])):
             nested.setdefault(directory, []).append(path)
     verb, mode = "when it reads or changes a file", reader.settings.mode
     for directory, paths in nested.items():
@@ -600,6 +607,14 @@ def _find_nested_claude(reader: _InstructionReader, agents: str) -> None:
                 reader.skipped.append(SkippedFile(path, agents or claimed, "local"))
             else:
                 reader.add_nested(path, directory, verb)
+
+
+def _find_claude_occasion(name: str) -> str:
+    """Return when Claude Code loads a skill, subagent or command, or "" for another file."""
+    for start, when in ON_DEMAND_PATHS["claude"].items():
+        if name.startswith(start) and is_on_demand_file(start, name.removeprefix(start)):
+            return when
+    return ""
 
 
 def _is_claude_file(name: str) -> bool:

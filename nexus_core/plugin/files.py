@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         find_repository,
         find_repository_root,
         has_untrusted_owner,
+        is_outside_path,
         parent_levels,
         trusted_owners,
     )
@@ -33,6 +34,7 @@ _HOMES = {
     "find_repository": "nexus_core.files.places:find_repository",
     "find_repository_root": "nexus_core.files.places:find_repository_root",
     "has_untrusted_owner": "nexus_core.files.places:has_untrusted_owner",
+    "is_outside_path": "nexus_core.files.places:is_outside_path",
     "make_directories": "nexus_core.files.write:make_directories",
     "parent_levels": "nexus_core.files.places:parent_levels",
     "read_bytes": "nexus_core.files.read:read_bytes",
@@ -53,6 +55,7 @@ __all__ = [
     "find_repository",
     "find_repository_root",
     "has_untrusted_owner",
+    "is_outside_path",
     "make_directories",
     "parent_levels",
     "read_bytes",

@@ -49,6 +49,10 @@ class Source:
         require_type(self.plugin, "Source.plugin", str)
         require_one_of(self.trust, "Source.trust", TRUST_LEVELS)
 
+    def __str__(self) -> str:
+        """Return the URI for display, as `format_source` does."""
+        return format_source(self.uri)
+
     @property
     def is_file(self) -> bool:
         """True if the text was read from a file rather than computed."""

@@ -520,3 +520,23 @@ def test_completion_offers_no_name_that_a_shell_would_run_or_that_is_a_secret(
 def test_colours_are_for_terminals_only(cli: Cli) -> None:
     assert isinstance(sys.stdout, io.TextIOBase)
     assert "\x1b" not in cli("plugin", "list").out
+
+
+@pytest.mark.parametrize(
+    ("words", "option"), [(["version"], "--version"), (["help"], "--help"), (["session", "help"], "--help")]
+)
+def test_an_unknown_command_with_the_name_of_an_option_suggests_the_option(
+    cli: Cli, words: list[str], option: str
+) -> None:
+    outcome = cli(*words)
+
+    assert outcome.code == 2
+    assert f"did you mean '{option}'?" in outcome.err
+
+
+@pytest.mark.parametrize("name", ["foo", "environmen"])
+def test_an_unknown_command_is_answered_without_hidden_ones(cli: Cli, name: str) -> None:
+    outcome = cli(name)
+
+    assert "known: assemble, check" in outcome.err
+    assert "environment" not in outcome.err

@@ -345,3 +345,34 @@ def test_the_nexus_of_this_installation_is_not_another_one(
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{other.parent}")
 
     assert cli("doctor").out == ""
+
+
+def test_doctor_and_layers_name_an_import_from_the_system(cli: Cli, work: Path) -> None:
+    write_files(work, {".git/HEAD": "", "AGENTS.md": "Rules.\n\n@/etc/passwd\n"})
+
+    findings, layers = cli("doctor").out, cli("layers").out
+
+    assert f"/etc/passwd: not used: import leads outside {work} (AGENTS.md:3) [ignored-file]\n" in findings
+    assert f"import leads outside {work} (AGENTS.md:3)" in layers
+
+
+def test_a_text_that_is_not_utf_8_is_one_finding_among_others(cli: Cli, work: Path, nexus_home: Path) -> None:
+    write_files(nexus_home, {"NEXUS.md": "Today is 2026-03-01.\n"})
+    (work / "AGENTS.md").write_bytes(b"Caf\xe9\n")
+
+    outcome = cli("doctor", "--json")
+
+    findings = {each["code"]: each for each in json.loads(outcome.out)["findings"]}
+    assert outcome.code == 1
+    assert findings["unreadable-file"]["path"] == f"{work}/AGENTS.md"
+    assert findings["unreadable-file"]["message"].startswith("not UTF-8: byte 0xe9 at offset 3; save the file as UTF-8")
+    assert findings["volatile-text"]["path"] == f"{nexus_home}/NEXUS.md"
+
+
+def test_a_text_that_is_not_utf_8_does_not_hide_invalid_settings(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/config.json": '{"provider": {"model": 1}}'})
+    (work / "AGENTS.md").write_bytes(b"Caf\xe9\n")
+
+    codes = [each["code"] for each in json.loads(cli("doctor", "--json").out)["findings"]]
+
+    assert sorted(codes) == ["invalid-setting", "unreadable-file"]

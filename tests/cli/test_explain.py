@@ -775,3 +775,87 @@ def test_explain_traces_the_description_of_a_skill_in_a_session_to_its_file(
     (found,) = json.loads(outcome.out)["explanations"]
     assert found["place"] == f"{work}/.agents/skills/deploy/SKILL.md:2"
     assert found["remark"] == "in the system prompt of the session"
+
+
+def test_an_imported_file_has_the_same_explanation_by_its_path_and_by_its_directory(cli: Cli, work: Path) -> None:
+    files = {"AGENTS.md": "Rules.\n\n@docs/style.md\n", "CLAUDE.md": "More.\n\n@docs/style.md\n"}
+    write_files(work, {**files, "docs/style.md": "Short lines.\n"})
+
+    by_path, by_directory = cli("explain", "docs/style.md").out, cli("explain", "./docs").out
+
+    assert by_path == by_directory
+    assert by_path.splitlines() == [
+        f"{work}/docs/style.md  in the prompt, imported by {work}/AGENTS.md",
+        f"  also read by Claude Code, imported by {work}/CLAUDE.md",
+        "  Codex and Gemini CLI do not read style.md",
+    ]
+
+
+def test_a_file_of_a_directory_is_explained_once_if_it_has_the_name_of_the_directory_in_it(
+    cli: Cli, work: Path
+) -> None:
+    write_files(work, {".git/HEAD": "", "docs/style.md": "See docs.\n", "notes.md": "See docs.\n"})
+
+    rows = [line.split()[0] for line in cli("explain", "docs").out.splitlines() if line.startswith("/")]
+
+    assert rows == [f"{work}/docs/style.md", f"{work}/notes.md:1"]
+
+
+def test_an_import_line_is_explained_by_the_file_that_replaces_it(cli: Cli, work: Path) -> None:
+    files = {"AGENTS.md": "Rules.\n\nRead @docs/style.md.\n", "CLAUDE.md": "More.\n\n@docs/style.md\n"}
+    write_files(work, {".git/HEAD": "", **files, "docs/style.md": "Short lines.\n"})
+
+    lines = cli("explain", "@docs/style.md").out.splitlines()
+
+    replaced = "an import, replaced by the content of docs/style.md"
+    assert f"{work}/AGENTS.md:3  not in the prompt: {replaced}" in lines
+    assert f"  Claude Code does not read all of CLAUDE.md: {replaced}" in lines
+
+
+@pytest.mark.parametrize(
+    ("name", "remark"),
+    [
+        (".nexus3/config.json", "settings (local)"),
+        (".nexus3/mcp.json", "settings (local)"),
+        ("api/.nexus3/config.json", "not in the prompt: Nexus reads it as its settings, only in {work}/api and below"),
+        (".claude/settings.json", "not in the prompt: Claude Code reads it as its settings"),
+        (".claude/settings.local.json", "not in the prompt: Claude Code reads it as its settings"),
+        (".gemini/settings.json", "not in the prompt: Gemini CLI reads it as its settings"),
+        ("settings.json", "not in the prompt: no agent reads this file by itself"),
+    ],
+)
+def test_a_settings_file_is_explained_by_the_agent_that_reads_it(cli: Cli, work: Path, name: str, remark: str) -> None:
+    write_files(work, {".git/HEAD": "", name: "{}"})
+
+    row = f"{work}/{name}  {remark.format(work=work)}"
+
+    assert cli("explain", name).out.splitlines() == [row]
+    assert row in cli("explain", ".").out.splitlines()
+
+
+def test_the_settings_of_codex_are_explained_by_whether_it_trusts_the_project(
+    cli: Cli, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    write_files(work, {".git/HEAD": "", ".codex/config.toml": "a = 1\n"})
+
+    untrusted = cli("explain", ".codex/config.toml").out
+    write_files(tmp_path, {"codex/config.toml": f'[projects."{work}"]\ntrust_level = "trusted"\n'})
+    trusted = cli("explain", ".codex/config.toml").out
+
+    assert "Codex does not read config.toml: Codex does not trust this project" in untrusted
+    assert trusted == f"{work}/.codex/config.toml  not in the prompt: Codex reads it as its settings\n"
+
+
+def test_the_approvals_of_the_user_are_explained(cli: Cli, work: Path, nexus_home: Path) -> None:
+    write_files(nexus_home, {"config.json": "{}", "trust.json": "{}"})
+    write_files(work, {".nexus3/trust.json": "{}"})
+
+    assert "Nexus keeps your approvals in it" in cli("explain", str(nexus_home / "trust.json")).out
+    assert "no agent reads this file" in cli("explain", ".nexus3/trust.json").out
+
+
+def test_a_text_has_the_same_explanation_by_its_path_and_by_its_directory(cli: Cli, work: Path) -> None:
+    write_files(work, {"docs/keep.txt": "", "AGENTS.md": "Rules.\n"})
+
+    assert cli("explain", "AGENTS.md").out.splitlines()[0] in cli("explain", ".").out.splitlines()

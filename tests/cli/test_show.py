@@ -227,3 +227,15 @@ def test_an_agent_that_is_not_known_suggests_the_nearest(cli: Cli) -> None:
     outcome = cli("show", "--as", "cluade")
 
     assert (outcome.code, "did you mean 'claude'?" in outcome.err) == (2, True)
+
+
+def test_skills_that_another_agent_loads_on_demand_are_listed_as_explain_says(cli: Cli, work: Path) -> None:
+    write_files(work, {".git/HEAD": "", ".claude/skills/x/SKILL.md": "---\nname: x\ndescription: X.\n---\nDo x.\n"})
+
+    shown, document = cli("show", "--as", "claude"), json.loads(cli("show", "--as", "claude", "--json").out)
+
+    skill, when = f"{work}/.claude/skills/x/SKILL.md", "when the skill is used"
+    assert f"On demand: {skill}, {when}" in shown.err
+    assert document["on_demand"] == [{"path": skill, "when": when, "paths": []}]
+    assert "not reproduced: the descriptions of skills" in document["unknown"]
+    assert f"loaded on demand, {when}" in cli("explain", skill, "--as", "claude").out

@@ -560,6 +560,18 @@ def test_claude_leaves_out_comments_of_their_own_and_keeps_those_in_code(reposit
     assert bodies(read_as("claude", repository, home)) == ["a\nb <!-- here --> c\n```\n<!-- code -->\n```"]
 
 
+def test_an_import_from_the_home_or_the_system_is_reported(repository: Path, home: Path) -> None:
+    write_files(repository, {"CLAUDE.md": "@/etc/passwd\n@~/.x\n@../.env\n@/lib/utils\n"})
+
+    view = read_as("claude", repository, home)
+
+    assert [(each.code, each.path) for each in view.findings] == [
+        ("profile-unread", Path("/etc/passwd")),
+        ("profile-unread", home / ".x"),
+        ("profile-unread", repository.parent / ".env"),
+    ]
+
+
 def test_claude_imports_a_path_with_escaped_blanks(repository: Path, home: Path) -> None:
     write_files(repository, {"CLAUDE.md": "@Design\\ Docs/api.md", "Design Docs/api.md": "api"})
 
@@ -587,6 +599,61 @@ def test_files_below_the_working_directory_are_listed_as_loaded_on_demand(reposi
     }
     assert listed["codex"] == {}
     assert listed["gemini"] == {"web/GEMINI.md": "when a tool opens something in web/"}
+
+
+def test_skills_are_listed_as_loaded_on_demand_where_each_agent_looks_for_them(repository: Path, home: Path) -> None:
+    places = [".claude/skills", ".codex/skills", ".agents/skills", ".gemini/skills"]
+    names = [f"{place}/x/SKILL.md" for place in places]
+    write_files(repository, {f"{at}{name}": "x" for at in ("", "api/", "api/web/", "other/") for name in names})
+    write_files(repository, {"api/.claude/skills/x/notes.md": "part of a skill", "api/.claude/skills/readme.md": "no"})
+    write_files(home, dict.fromkeys(names, "x"))
+
+    def listed(agent: str) -> list[str]:
+        view = read_as(agent, repository / "api", home)
+        assert {each.when for each in view.on_demand} == {"when the skill is used"}
+        return [str(each.path).replace(str(repository), "").replace(str(home), "~") for each in view.on_demand]
+
+    skill = "skills/x/SKILL.md"
+    inside = [f"{at}/.claude/{skill}" for at in ("", "/api", "/api/web", "~")]
+    assert sorted(listed("claude")) == sorted(inside)
+    both = [f"{at}/.{name}/{skill}" for at in ("", "/api", "~") for name in ("codex", "agents")]
+    assert sorted(listed("codex")) == sorted(both)
+    assert sorted(listed("gemini")) == sorted(
+        f"{at}/.{name}/{skill}" for at in ("/api", "~") for name in ("gemini", "agents")
+    )
+
+
+def test_subagents_and_commands_of_claude_are_listed_as_loaded_on_demand(repository: Path, home: Path) -> None:
+    write_files(repository, {".claude/agents/a.md": "a", ".claude/commands/git/c.md": "c", ".claude/agents/x.json": ""})
+
+    view = read_as("claude", repository, home)
+
+    assert [(each.path.name, each.when) for each in view.on_demand] == [
+        ("a.md", "when the subagent is started"),
+        ("c.md", "when the command is called"),
+    ]
+
+
+def test_a_skill_that_leads_outside_the_project_is_reported(repository: Path, home: Path, tmp_path: Path) -> None:
+    write_files(tmp_path, {"elsewhere/SKILL.md": "x"})
+    write_files(repository, {".claude/skills/own/SKILL.md": "own"})
+    (repository / ".claude/skills/far").symlink_to(tmp_path / "elsewhere")
+
+    view = read_as("claude", repository, home)
+
+    assert [each.path.parent.name for each in view.on_demand] == ["own"]
+    assert [(each.code, each.path) for each in view.findings] == [
+        ("profile-unread", repository / ".claude/skills/far/SKILL.md")
+    ]
+
+
+def test_a_directory_with_too_many_skills_is_not_called_complete(
+    repository: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_files(repository, {f".agents/skills/{name}/SKILL.md": "x" for name in "abc"})
+    monkeypatch.setattr("nexus_core.layers.on_demand.MAX_ENTRIES", 2)
+
+    assert not read_as("codex", repository, home).is_complete
 
 
 def test_a_home_inside_the_project_is_not_the_users_own(repository: Path, home: Path, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from nexus_core import Section
-from nexus_core.types.prompt import merge_section_data
+from nexus_core.types.prompt import Source, merge_section_data
 
 
 def test_a_section_needs_only_an_id_a_title_and_a_text() -> None:
@@ -80,3 +80,16 @@ def test_facts_are_gathered_by_group_and_the_later_one_counts() -> None:
 
     assert merge_section_data(sections) == {"persona": {"id": "atlas", "mood": "calm"}, "count": {"of": 2}}
     assert facts[0] == {"persona": {"id": "soul", "mood": "calm"}, "count": 1}
+
+
+@pytest.mark.parametrize(
+    ("uri", "shown"),
+    [
+        ("settings:", "settings"),
+        ("caller:", "caller"),
+        ("plugin:roles", "plugin:roles"),
+        ("/w/AGENTS.md", "/w/AGENTS.md"),
+    ],
+)
+def test_a_source_is_printed_without_a_dangling_colon(uri: str, shown: str) -> None:
+    assert str(Source(uri=uri)) == shown

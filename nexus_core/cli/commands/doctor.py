@@ -13,7 +13,7 @@ import typer
 from nexus_core.cli.commands.plugin import find_replacements
 from nexus_core.cli.context import EXIT_FINDINGS
 from nexus_core.cli.options import JsonOption
-from nexus_core.errors import ConfigError
+from nexus_core.errors import ConfigError, FileError
 from nexus_core.host.discovery import OWN_DISTRIBUTION
 from nexus_core.layers.diagnose import DIAGNOSTIC_CHECKS, diagnose, find_volatile_sections
 from nexus_core.text.console import format_count
@@ -30,12 +30,14 @@ app = typer.Typer()
 _PLUGIN_PROBLEM = "plugin-problem"
 _REPLACED_NAME = "replaced-name"
 _OTHER_COMMAND = "other-command"
+_UNREADABLE_FILE = "unreadable-file"
 _CODE_MEANINGS = {
     **{code: check.meaning for code, check in DIAGNOSTIC_CHECKS.items()},
     _PLUGIN_PROBLEM: "A plugin broke its contract, and its result was not used",
     "invalid-setting": "A setting is unknown or has an invalid value; the other checks run without settings",
     _OTHER_COMMAND: "Another program called nexus comes first on PATH",
     _REPLACED_NAME: "A third-party plugin replaces something bundled that has the same name",
+    _UNREADABLE_FILE: "A file of instructions cannot be read; the other checks run without those beside it",
     "unknown-name": "A setting names a plugin, summarizer or API that does not exist",
     "guessed-model": "provider.model is not in the table of models; a model with a similar name is assumed",
     "unknown-model": "provider.model is unknown, so its context window is assumed",
@@ -71,21 +73,29 @@ def doctor(ctx: typer.Context, json: JsonOption = False, codes: CodesOption = Fa
 
 
 def _load_or_find_errors(nexus: Nexus) -> tuple[LoadedLayers, list[Finding]]:
-    """Return the loaded layers. If settings are invalid, load none of them and return their errors."""
+    """Return the loaded layers, without texts that cannot be read and invalid settings, and findings about these."""
     try:
         return nexus.load(), []
-    except ConfigError as error:
+    except (ConfigError, FileError) as error:
         from dataclasses import replace
 
         from nexus_core.layers.diagnose import find_invalid_settings
         from nexus_core.layers.load import load_layers
         from nexus_core.types.settings import Settings
 
-        loaded = load_layers(nexus.host, nexus.request())  # raises again if a file is not JSON
-        faults = find_invalid_settings(loaded.settings, nexus.host)
-        if not faults:  # it is about something else
+        unreadable: list[FileError] = []
+        loaded = load_layers(nexus.host, nexus.request(), unreadable=unreadable)  # raises if a file is not JSON
+        invalid = find_invalid_settings(loaded.settings, nexus.host)
+        if not invalid and not unreadable:  # it is about something else
             raise error from None
-        return replace(loaded, settings=Settings()), faults
+        faults = [*invalid, *map(_build_unreadable_finding, unreadable)]
+        return replace(loaded, settings=Settings()) if invalid else loaded, faults
+
+
+def _build_unreadable_finding(error: FileError) -> Finding:
+    message = f"{error.what}; {error.hint}" if error.hint else error.what
+    rest = "until then, most commands stop here, and the instructions beside it are not checked"
+    return Finding(_UNREADABLE_FILE, f"{message}; {rest}", Path(error.where) if error.where else None)
 
 
 def find_other_command() -> list[Finding]:

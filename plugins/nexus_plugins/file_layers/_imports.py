@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core import FileError
 from nexus_core.plugin import SkippedFile
-from nexus_core.plugin.files import Piece, find_repository_root, real_path
+from nexus_core.plugin.files import Piece, find_repository_root, is_outside_path, real_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -98,7 +98,7 @@ class _ImportExpander:
         if len(mention.name) > MAX_PATH_CHARACTERS:
             return None
         path = _resolve_path(mention.name, chain[-1].parent)
-        real = _resolve_target(path, scope)
+        real = _resolve_target(mention.name, path, scope)
         if isinstance(real, str):
             self._skip(path, real, mention)
             return None
@@ -178,12 +178,12 @@ class _ImportScope(NamedTuple):
         return any(map(path.is_relative_to, self.roots))
 
 
-def _resolve_target(path: Path, scope: _ImportScope) -> Path | str | None:
+def _resolve_target(name: str, path: Path, scope: _ImportScope) -> Path | str | None:
     """Return the real path of an imported file, or why it is skipped, or None if no file is meant."""
     # Most words after an @ are not file names; only those that clearly are get a reason.
     if not scope.contains(path):
         # Not even checked for existence: that could open a connection to directories that are mounted on demand.
-        return scope.outside_reason if path.suffix else None
+        return scope.outside_reason if path.suffix or is_outside_path(name) else None
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError):

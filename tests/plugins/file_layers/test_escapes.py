@@ -183,6 +183,22 @@ def test_an_import_that_leads_outside_is_reported(repo: Path) -> None:
     }
 
 
+def test_an_import_from_the_home_or_the_system_is_reported(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/far/home")
+    write_files(repo, {"AGENTS.md": "@/etc/passwd\n@~/.x\n@../.env\n@/lib/utils and @/etc stay\n"})
+
+    found = nexus_layer_texts(Layer("local", repo / ".nexus3", "local", root=repo), Settings())
+
+    reason = f"import leads outside {repo} (AGENTS.md:{{}})".format
+    assert [
+        (item.path, item.reason) for item in found if not isinstance(item, LayerText) and "outside" in item.reason
+    ] == [
+        (Path("/etc/passwd"), reason(1)),
+        (Path("/far/home/.x"), reason(2)),
+        (repo.parent / ".env", reason(3)),
+    ]
+
+
 def test_a_text_that_leads_outside_is_reported(repo: Path) -> None:
     (repo / "NEXUS.md").symlink_to("file.md")
 
