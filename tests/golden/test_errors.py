@@ -276,7 +276,7 @@ COMMANDS = {
     "set-what-is-not-allowed": "-C work config set budget.memory much",
     "explain-nothing": "-C work explain ''",
     "diff-of-what-is-unknown": "-C work diff nothing nowhere",
-    "init-again": "-C work init",
+    "init-again": "-C work init\n-C work init",
     "unknown-plugin": "plugin info mpc",
     "unknown-hook": "plugin hooks nexus_layer",
     "plugin-with-a-bad-name": "plugin new Bad_Name",
