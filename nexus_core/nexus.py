@@ -431,7 +431,7 @@ def _ensure_usable(ledger: object, summarize: object) -> None:
 
 
 def _listed(given: Iterable[T], name: str, example: str) -> list[T]:
-    """What was given as a list; a single one is a mistake that is easily made."""
+    """Return a list of arguments; a single one in place of a list is refused."""
     if isinstance(given, str) or not hasattr(given, "__iter__"):
         shown = repr(given) if isinstance(given, str) else f"of type {type(given).__name__}"
         raise UsageError(f"{name} must be a list, not {shown}", hint=f"write {name}=[{example}]")

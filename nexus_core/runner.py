@@ -17,34 +17,34 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 Operation = Generator[Callable[[], Any], Any, T]
-"""A pipeline that ends with a T."""
+"""An operation that returns a T."""
 
 
 def blocking(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Operation[T]:
-    """What a function returns that may take its time, for `yield from` inside a pipeline."""
+    """Yield a blocking call to the runner and return its result, for `yield from` in an operation."""
     value: T = yield partial(function, *args, **kwargs)
     return value
 
 
-def run(work: Operation[T]) -> T:
-    """Run a pipeline in this thread."""
+def run(operation: Operation[T]) -> T:
+    """Run an operation in this thread."""
     try:
-        todo = next(work)
+        todo = next(operation)
         while True:
             try:
                 value = settle(todo())
-            except Exception as error:  # noqa: BLE001 - whatever it is, the pipeline decides about it
-                todo = work.throw(error)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the operation handles it
+                todo = operation.throw(error)
             else:
-                todo = work.send(value)
+                todo = operation.send(value)
     except StopIteration as ended:
         result: T = ended.value
         return result
     finally:
-        work.close()
+        operation.close()
 
 
-def settle(value: Any) -> Any:  # noqa: ANN401 - whatever a pipeline waits for
+def settle(value: Any) -> Any:  # noqa: ANN401 - any result
     """Return a value, or the result of an awaitable, for callers without an event loop."""
     if not hasattr(value, "__await__"):  # `inspect` knows more ways to be awaitable, and is slow
         return value
@@ -64,27 +64,27 @@ def settle(value: Any) -> Any:  # noqa: ANN401 - whatever a pipeline waits for
         return beside.submit(asyncio.run, wait_for()).result()
 
 
-def run_async(work: Operation[T]) -> Coroutine[Any, Any, T]:
-    """Run a pipeline whose waiting is done in other threads."""
-    return _run_async(work)
+def run_async(operation: Operation[T]) -> Coroutine[Any, Any, T]:
+    """Run an operation whose blocking calls are made in worker threads."""
+    return _run_async(operation)
 
 
-async def _run_async(work: Operation[T]) -> T:
+async def _run_async(operation: Operation[T]) -> T:
     import asyncio
 
     try:
-        todo = next(work)
+        todo = next(operation)
         while True:
             try:
                 value = await asyncio.to_thread(todo)
                 if hasattr(value, "__await__"):
                     value = await value
-            except Exception as error:  # noqa: BLE001 - as above; being cancelled is no Exception and ends the pipeline
-                todo = work.throw(error)
+            except Exception as error:  # noqa: BLE001 - as above; a cancellation is not an Exception and ends the operation
+                todo = operation.throw(error)
             else:
-                todo = work.send(value)
+                todo = operation.send(value)
     except StopIteration as ended:
         result: T = ended.value
         return result
     finally:
-        work.close()
+        operation.close()

@@ -20,30 +20,30 @@ if TYPE_CHECKING:
     from nexus_core.types.messages import Message, Role
 
 LOW_WATER = 0.6
-"""When something has to be left out, what stays takes no more than this share of the room."""
+"""Share of the limit that the kept messages may use after a truncation, so that it holds for a while."""
 
 
 class GroupedItems(NamedTuple):
-    """Messages that live or die together, and what they take."""
+    """Message groups, and running sums of their sizes."""
 
     groups: list[MessageGroup]
     sums: RunningSums
 
 
 class FitLimits(NamedTuple):
-    """What a call may hold.
+    """Limits of a call, and the rules by which messages are left out.
 
     Attributes:
-        room: Tokens there are for messages.
-        bytes: Bytes there are for them.
+        room: Tokens available for messages.
+        bytes: Bytes available for messages.
         limit: Tokens that the whole request may use.
         byte_limit: Bytes that it may have.
-        replace_media: Says a message with its pictures and documents in words; the same where it has none.
-        truncation: Chooses what stays when not all fits.
+        replace_media: Returns a message with placeholders for its images and documents.
+        truncation: The truncation strategy.
         turn: The open turn.
-        compaction: The compaction that counts.
-        known: The groups of messages that were looked at before, as one counter counts them.
-        pinned: Steps that stay, and what lives or dies with them.
+        compaction: The compaction in effect.
+        known: Cached groups, by the messages they were made of.
+        pinned: Steps that stay, with their groups.
     """
 
     room: int
@@ -58,7 +58,7 @@ class FitLimits(NamedTuple):
     pinned: Collection[str] = ()
 
     def still_holds(self, cut: TruncationPoint | None) -> bool:
-        """Whether a cut is about this thread as it is now, and was made for as large a window."""
+        """Return True if a truncation still applies: same compaction and strategy, and no larger window."""
         return (
             cut is not None
             and cut.compaction == self.compaction
@@ -68,14 +68,14 @@ class FitLimits(NamedTuple):
         )
 
     def fixed(self, sent: Sequence[HistoryItem]) -> set[int]:
-        """The places of what stays in any case: a summary, what the open turn is about, what is pinned."""
+        """Return the indices of items that always stay: summary, input of the open turn, pinned items."""
         turn = self.turn
         fixed = {place for place, each in enumerate(sent) if not each.turn or (each.is_input and each.turn == turn)}
         return fixed | _pinned(sent, self.pinned)
 
 
 def _pinned(sent: Sequence[HistoryItem], pins: Collection[str]) -> set[int]:
-    """The places of what is pinned, with what lives or dies with it."""
+    """Return the indices of pinned items and of their groups."""
     if not pins:
         return set()
     whole = [range(group.first, group.last + 1) for group in group_messages([each.message for each in sent])]
@@ -83,11 +83,11 @@ def _pinned(sent: Sequence[HistoryItem], pins: Collection[str]) -> set[int]:
 
 
 def replace_item_media(sent: HistoryItem, count_tokens: Callable[[Message], int]) -> HistoryItem:
-    """A message with its pictures and documents in words; the same where it has none.
+    """Return an item with placeholders for its images and documents; the same one if it has none.
 
     Args:
-        sent: The message.
-        count_tokens: Says what a message takes.
+        sent: The item.
+        count_tokens: Returns the tokens of a message.
     """
     count = count_media(sent.message)
     if not count:
@@ -99,12 +99,12 @@ def replace_item_media(sent: HistoryItem, count_tokens: Callable[[Message], int]
 
 
 def replace_original_media(sent: HistoryItem) -> Message | None:
-    """What was said before it was put into words, without pictures and documents as well."""
+    """Return the raw input of an item with placeholders for its images and documents."""
     return None if sent.original is None else replace_media(sent.original)
 
 
 def replace_media_until(sent: Sequence[HistoryItem], until: MessageKey, limits: FitLimits) -> list[HistoryItem]:
-    """Messages, all up to one without their pictures and documents; all as they are where that one is not there."""
+    """Return the items with placeholders for media up to one of them; unchanged if that one is missing."""
     end = next((place for place, each in enumerate(sent, 1) if each.step and each.key == until), 0)
     fixed = limits.fixed(sent) if end else set()
     return [
@@ -113,17 +113,17 @@ def replace_media_until(sent: Sequence[HistoryItem], until: MessageKey, limits: 
 
 
 def replace_oldest_item_media(sent: Sequence[HistoryItem], limits: FitLimits) -> list[HistoryItem]:
-    """Messages, without as many pictures and documents as it takes that they fit."""
+    """Return the items with placeholders for the oldest media, as many as are needed to fit."""
     until = find_media_limit(sent, limits) if sum(map(get_bytes, sent)) > limits.bytes else None
     return list(sent) if until is None else replace_media_until(sent, until, limits)
 
 
 def find_media_limit(sent: Sequence[HistoryItem], limits: FitLimits) -> MessageKey | None:
-    """The message up to which pictures and documents must be told in words; None where there are none to tell.
+    """Return the item up to which media must be replaced by placeholders; None if there is no media to replace.
 
     Args:
-        sent: Messages with too many bytes.
-        limits: What there is room for.
+        sent: Items with too many bytes.
+        limits: The limits of the call.
     """
     newest = next(group_newest_first(lambda place: sent[place].message, len(sent)))
     end = newest.first if sent[-1].turn == limits.turn else len(sent)
@@ -139,16 +139,16 @@ def find_media_limit(sent: Sequence[HistoryItem], limits: FitLimits) -> MessageK
 
 
 MAX_CACHED_GROUPINGS = 8
-"""So many lists of messages are remembered with their groups."""
+"""Lists of messages whose groups are cached."""
 
 
 class KeptItems(NamedTuple):
-    """What stays of messages.
+    """The items that fit a call.
 
     Attributes:
-        sent: The messages that stay.
-        cut: What says so; None where all of them do.
-        taken: The tokens of those that could have stayed.
+        sent: The kept items.
+        cut: The truncation that leaves them; None if all items are kept.
+        taken: Tokens of all items before the selection.
     """
 
     sent: list[HistoryItem]
@@ -157,27 +157,27 @@ class KeptItems(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """What they take."""
+        """Tokens of the kept items."""
         return sum(map(get_tokens, self.sent))
 
     @property
     def bytes(self) -> int:
-        """How many bytes they have in a request."""
+        """Bytes of the kept items in a request body."""
         return sum(map(get_bytes, self.sent))
 
 
 def fit_items(sent: Sequence[HistoryItem], cut: TruncationPoint | None, limits: FitLimits) -> KeptItems:
-    """The messages that stay. Never left out: a summary, what is pinned, what the open turn is about, its newest group.
+    """Return the items that fit. Summary, pinned items, the open turn's input and its newest group always stay.
 
     Args:
-        sent: The messages of a thread: all that could stay.
-        cut: Where they were cut before.
-        limits: What there is room for.
+        sent: The items of a thread.
+        cut: The truncation so far.
+        limits: The limits of the call.
     """
-    kept = _narrow(_shown(sent, cut, limits), cut, limits)
+    kept = _narrow(_mask_media(sent, cut, limits), cut, limits)
     if kept.bytes <= limits.bytes:
         return kept
-    kept = _hide_more(kept, limits)
+    kept = _mask_more_media(kept, limits)
     narrowed = _narrow(kept.sent, kept.cut, limits, in_bytes=True)
     if narrowed.cut is None:
         return narrowed._replace(taken=kept.taken)
@@ -185,18 +185,18 @@ def fit_items(sent: Sequence[HistoryItem], cut: TruncationPoint | None, limits: 
 
 
 def apply_truncation(sent: Sequence[HistoryItem], cut: TruncationPoint, limits: FitLimits) -> list[HistoryItem] | None:
-    """What a cut leaves; None where it names a message that is not there."""
-    pieces = _pieces(_shown(sent, cut, limits), cut)
+    """Return the items that a truncation leaves; None if one that it names is missing."""
+    pieces = _pieces(_mask_media(sent, cut, limits), cut)
     return None if pieces is None else [each for piece in pieces for each in piece]
 
 
-def _shown(sent: Sequence[HistoryItem], cut: TruncationPoint | None, limits: FitLimits) -> Sequence[HistoryItem]:
-    """Messages with their pictures and documents, as far as a cut shows them."""
+def _mask_media(sent: Sequence[HistoryItem], cut: TruncationPoint | None, limits: FitLimits) -> Sequence[HistoryItem]:
+    """Return the items with the placeholders that a truncation requires."""
     return sent if cut is None or cut.hidden is None else replace_media_until(sent, cut.hidden, limits)
 
 
-def _hide_more(kept: KeptItems, limits: FitLimits) -> KeptItems:
-    """As much as has to be, and a while's worth more, told in words."""
+def _mask_more_media(kept: KeptItems, limits: FitLimits) -> KeptItems:
+    """Replace more media by placeholders, enough to hold for a while."""
     until = find_media_limit(kept.sent, limits)
     if until is None:
         return kept
@@ -239,7 +239,7 @@ def _narrow(
 
 
 def _pieces(sent: Sequence[HistoryItem], cut: TruncationPoint) -> list[Sequence[HistoryItem]] | None:
-    """What a cut leaves, piece by piece: a summary, what stays of the beginning, and the rest."""
+    """Return what a truncation leaves: summary, kept ranges of the beginning, and the rest."""
     keys = {cut.since, *(key for span in cut.spans for key in (span.first, span.last))}
     found = {each.key: place for place, each in enumerate(sent) if each.step and each.key in keys}
     if len(found) != len(keys):
@@ -305,8 +305,8 @@ class SessionItems:
 def _grouped(
     sent: Sequence[HistoryItem], known: dict[object, GroupedItems], of: Callable[[HistoryItem], int]
 ) -> GroupedItems:
-    """The groups of messages; the same messages are often asked about again."""
-    # What is told in words takes less than it did before.
+    """Return the groups of items, from the cache if the items are the same."""
+    # The size is part of the key, because placeholders change it.
     key = sent[0].key, sent[-1].key, len(sent), sum(map(of, sent))
     grouped = known.get(key)
     if grouped is None:

@@ -114,7 +114,7 @@ class PieceChange(NamedTuple):
 
     @property
     def outcome(self) -> PieceOutcome:
-        """Whether the piece is new, gone, moved or changed."""
+        """The outcome for the piece: new, gone, moved or changed."""
         if self.before is None:
             return "new"
         if self.after is None:

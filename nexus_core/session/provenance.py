@@ -1,4 +1,4 @@
-"""Where a sentence in a session comes from, and why a step of it is not sent."""
+"""Explanations of a sentence or a step of a session: its source, and whether it is sent."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ if TYPE_CHECKING:
     from nexus_core.types.ledger import Ledger, SessionRecord, Step
 
 MAX_LISTED_STEPS = 20
-"""So many steps are told in which a sentence stands, the newest."""
+"""Steps that are listed for a sentence, newest first."""
 MAX_COMPARED = 2_000
-"""The newest steps that are compared sentence by sentence where no step has the text as it is."""
+"""Newest steps that are compared sentence by sentence if no step contains the exact text."""
 
 
 def explain_in_session(
     ledger: Ledger, record: SessionRecord, context: AssembledContext, query: str
 ) -> list[Explanation]:
-    """Everything that is known about a step, or about a piece of what was said.
+    """Return what is known about a step, or about a sentence in a session.
 
     Args:
-        ledger: Where the session is.
+        ledger: The ledger of the session.
         record: The session.
-        context: What it would send now.
-        query: The id of a step, or some words.
+        context: The call that it would send now.
+        query: The id of a step, or a sentence.
     """
     tip = None if record.tip is None else ledger.step(record.tip)
     if tip is None:
         return []
-    look = _Look(ledger, tip, context)
-    step = _step_meant(ledger, query, tip)
+    view = _SessionView(ledger, tip, context)
+    step = _find_step(ledger, query, tip)
     if step is not None:
-        return [Explanation(f"step {step.id}", _kind(step), look.fate(step))]
+        return [Explanation(f"step {step.id}", _kind(step), view.explain_sending(step))]
     sentence = SentenceMatcher(query)
     found = ledger.scan(tip.id, query, limit=2 * MAX_LISTED_STEPS) or _compare_steps(ledger, tip, sentence)
-    told = [each for each in found if not _is_repeated(each, found)][:MAX_LISTED_STEPS]
-    return [*look.sections(sentence), *(look.explain(each, found, sentence) for each in told)]
+    shown = [each for each in found if not _is_rendered_later(each, found)][:MAX_LISTED_STEPS]
+    return [*view.explain_sections(sentence), *(view.explain_step(each, found, sentence) for each in shown)]
 
 
 def _compare_steps(ledger: Ledger, tip: Step, sentence: SentenceMatcher) -> list[Step]:
-    """The newest steps that have a sentence, whatever its case, line breaks and decoration, newest first."""
+    """Return the newest steps that contain a sentence, ignoring case, line breaks and Markdown decoration."""
     found: list[Step] = []
     for step in reversed(ledger.thread(tip.id, limit=MAX_COMPARED)):
         if any(sentence.find(words) is not None for message in step.messages for words in find_message_texts(message)):
@@ -61,8 +61,8 @@ def _compare_steps(ledger: Ledger, tip: Step, sentence: SentenceMatcher) -> list
     return found
 
 
-def _step_meant(ledger: Ledger, query: str, tip: Step) -> Step | None:
-    """The step of a thread that somebody asks for by its name, or by the six characters that summaries show."""
+def _find_step(ledger: Ledger, query: str, tip: Step) -> Step | None:
+    """Return the step with an id, or with the six last characters that summaries show."""
     step = ledger.step(query)
     if step is not None:
         return step if is_in_thread(ledger, step, tip) else None
@@ -72,44 +72,44 @@ def _step_meant(ledger: Ledger, query: str, tip: Step) -> Step | None:
     return similar[0] if len(similar) == 1 else None
 
 
-class _Look(NamedTuple):
-    """A session as it stands.
+class _SessionView(NamedTuple):
+    """A session at its newest step.
 
     Attributes:
-        ledger: Where it is.
+        ledger: Its ledger.
         tip: Its newest step.
-        context: What it would send now.
+        context: The call that it would send now.
     """
 
     ledger: Ledger
     tip: Step
     context: AssembledContext
 
-    def sections(self, sentence: SentenceMatcher) -> Iterator[Explanation]:
-        """The sections of the system prompt, as the session sends it, that some words stand in."""
+    def explain_sections(self, sentence: SentenceMatcher) -> Iterator[Explanation]:
+        """Yield the sections of the session's system prompt that contain a sentence."""
         address = self.tip.data.get("epoch")
         content = self.ledger.blob(address) if isinstance(address, str) else None
-        view = None if content is None else self.ledger.blob(read_prefix(content).sections_digest)
-        for section in () if view is None else read_sections(view):
+        stored = None if content is None else self.ledger.blob(read_prefix(content).sections_digest)
+        for section in () if stored is None else read_sections(stored):
             if sentence.find(section.text) is not None:
                 uri = section.source.uri if section.source else ""
                 yield Explanation(section.title, uri, "in the system prompt of the session")
 
-    def explain(self, step: Step, found: Sequence[Step], sentence: SentenceMatcher) -> Explanation:
-        """A step that some words stand in; where nobody said them, the section they are of."""
+    def explain_step(self, step: Step, found: Sequence[Step], sentence: SentenceMatcher) -> Explanation:
+        """Return the explanation of a step with a sentence, or of the section that added the sentence to it."""
         subject, place = _kind(step), f"step {step.id}"
         if step.kind == "sealed" and not any(each.kind == "input" and each.turn == step.turn for each in found):
-            subject, place = _mentioned(step, sentence) or (subject, place)
-        return Explanation(subject, place, self.fate(step))
+            subject, place = _find_section(step, sentence) or (subject, place)
+        return Explanation(subject, place, self.explain_sending(step))
 
-    def fate(self, step: Step) -> str:
-        """Whether a step is sent, and if not, why."""
+    def explain_sending(self, step: Step) -> str:
+        """Return a text that says if a step is sent, and if not, why."""
         if step.kind in MARKER_KINDS:
             return "stands for what came before" if step.id == self.tip.compaction else "says nothing by itself"
-        sealed = self._sealed(step)
-        sent = self._sent(step) or (sealed and self._sent(sealed))
+        rendered = self._find_rendered(step)
+        sent = self._describe_sending(step) or (rendered and self._describe_sending(rendered))
         if sent:
-            return sent if sealed is None else f"{sent}, as step {sealed.id} has it"
+            return sent if rendered is None else f"{sent}, as step {rendered.id} has it"
         if is_covered(self.ledger, step, self.tip.compaction):
             return f"not sent: compaction {self.tip.compaction} stands for it"
         for decision in self.context.decisions:
@@ -117,21 +117,21 @@ class _Look(NamedTuple):
                 return f"not sent: left out by {decision.rule}, so that the rest fits"
         return "not sent"
 
-    def _sent(self, step: Step) -> str:
-        """How a step is sent; "" where it is not."""
+    def _describe_sending(self, step: Step) -> str:
+        """Return a text that says how a step is sent; "" if it is not."""
         for placed in self.context.placements:
             if placed.name == step.id and placed.zone != "static" and placed.decision.action != "dropped":
                 return "sent" if placed.decision.action == "kept" else f"sent in part, by {placed.decision.rule}"
         return ""
 
-    def _sealed(self, step: Step) -> Step | None:
-        """The step that has an input as it is sent."""
+    def _find_rendered(self, step: Step) -> Step | None:
+        """Return the step with the rendered form of an input."""
         since = self.ledger.thread(self.tip.id, first=step.id) if step.kind == "input" else []
         return next((each for each in since if each.kind == "sealed" and each.turn == step.turn), None)
 
 
-def _mentioned(step: Step, sentence: SentenceMatcher) -> tuple[str, str] | None:
-    """The section in a message that some words stand in, by the last heading before them."""
+def _find_section(step: Step, sentence: SentenceMatcher) -> tuple[str, str] | None:
+    """Return title and source of the section that contains a sentence, by the last heading before it."""
     entries = {each.title: each for each in read_section_entries(step.data.get("told")) if not each.refusal}
     for message in step.messages:
         offset = sentence.find(message.content)
@@ -143,8 +143,8 @@ def _mentioned(step: Step, sentence: SentenceMatcher) -> tuple[str, str] | None:
     return None
 
 
-def _is_repeated(step: Step, found: Sequence[Step]) -> bool:
-    """Whether what a step says stands in another one too, as it was sent."""
+def _is_rendered_later(step: Step, found: Sequence[Step]) -> bool:
+    """Return True for an input whose rendered form is among the steps."""
     return step.kind == "input" and any(each.kind == "sealed" and each.turn == step.turn for each in found)
 
 
