@@ -16,20 +16,26 @@ import pytest
 BEHAVIOURS = Path(__file__).resolve().parents[1] / "docs/reference/acceptance.toml"
 FUZZED = {
     "JSON reader": ["properties/test_json.py"],
-    "merge": ["config/test_merging.py"],
+    "merge": ["config/test_merge.py"],
     "tags": ["plugins/tagged/test_safety.py", "properties/test_sections.py", "properties/test_rendering.py"],
     "hidden characters, markers": ["properties/test_safe_text.py"],
-    "secrets in texts": ["text/test_redaction.py", "text/test_written_secrets.py"],
+    "secrets in texts": ["text/test_secrets.py", "config/test_secrets.py"],
     "repair": ["history/test_repair_properties.py", "history/test_validity.py"],
-    "truncation": ["history/test_fit_properties.py", "compaction/test_selection.py", "compaction/test_planning.py"],
+    "truncation": [
+        "history/test_select.py",
+        "history/test_fit_properties.py",
+        "history/test_truncation_point.py",
+        "compaction/test_selection.py",
+        "compaction/test_planning.py",
+    ],
     "transcripts": ["transcripts/test_properties.py", "transfer/test_import_properties.py"],
     "exported sessions": ["transfer/test_damaged_exports.py", "transfer/test_exporter.py"],
     "MCP readers": [
-        "plugins/mcp/test_reader.py",
+        "plugins/mcp/test_files.py",
         "properties/test_servers_of_other_tools.py",
         "config/test_servers.py",
     ],
-    "MCP server": ["plugins/mcp/test_serving.py"],
+    "MCP server": ["plugins/mcp/test_server.py"],
 }
 """What is tried with random input, and the files whose tests do so."""
 ROWS = {
