@@ -89,10 +89,12 @@ def _follow(ctx: Context, words: list[str], rest: list[str]) -> tuple[str | None
     """Return the command that words behind `nexus` lead to, and its arguments."""
     root = ctx.find_root()
     command: ClickCommand | None = root.command
-    name: str | None = None
+    names: list[str] = []
     while words and isinstance(command, TyperGroup):
         name, command, words = command.resolve_command(root, words)
-    return name, command, [*words, *rest]
+        names += [name] if name else []
+    # From the root, the groups on the way belong to the name in usage lines and hints.
+    return " ".join(names if ctx is root else names[-1:]) or None, command, [*words, *rest]
 
 
 def _build_old_option(command: ClickCommand, old: str, new: str) -> TyperOption:

@@ -237,3 +237,11 @@ def test_a_wrong_value_of_an_old_option_is_a_usage_error_of_the_new_one(cli: Cli
 
     assert (outcome.code, outcome.out) == (2, "")
     assert "'--depth'" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("typed", "command"),
+    [("mcp pin --bogus", "nexus mcp approve"), ("session verify --bogus", "nexus ledger verify")],
+)
+def test_old_command_names_the_whole_new_one_in_its_error(cli: Cli, typed: str, command: str) -> None:
+    assert f"'{command} --help' explains it" in cli(*typed.split()).err
