@@ -1,12 +1,10 @@
 """The ledger: the append-only store of sessions and their steps.
 
-json_text.py     JSON and short text in the one form that every ledger stores
-store.py         rows with their ids and digests, and the protocol of a store that keeps them
+store.py         rows with their ids and digests, the JSON and text in them, and the protocol of a store for them
 codec.py         encoding of steps as rows and blobs, and steps that are decoded on access
 outline.py       roles and tool calls of stored messages, without decoding them
-threads.py       reading and scanning of threads, one index range per branch
 search.py        search in a session, and quotes of what was found, without secrets
-ledger.py        StoreLedger: the rules of a ledger, over any store
+ledger.py        StoreLedger: the rules of a ledger over any store, and the reading of threads
 queries.py       queries over all sessions, in a few statements where the store can
 in_memory.py     MemoryLedger (`memory:`), and a ledger for dry runs on top of another
 url.py           opening of the ledger that a URL names, and URLs without their passwords

@@ -8,15 +8,25 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64decode, b64encode
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, get_args
 
 from nexus_core.dialects.fields import prefix_error_path
 from nexus_core.dialects.neutral import message_from_json, message_to_json
 from nexus_core.errors import LedgerError, MessageError, UnknownNameError
-from nexus_core.ledger.json_text import clean_text, parse_json, write_json
-from nexus_core.ledger.store import StepRow, compute_chain_digest, compute_step_digest, is_erased
-from nexus_core.types.digest import blake2b
+from nexus_core.ledger.store import (
+    StepRow,
+    clean_text,
+    compute_chain_digest,
+    compute_content_digest,
+    compute_step_digest,
+    is_erased,
+    parse_json,
+    write_json,
+)
+from nexus_core.types.base import blake2b
 from nexus_core.types.ledger import Step, StepKind
+from nexus_core.types.payloads import HasStepPayload, read_step_payload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -115,7 +125,7 @@ def _decode_base64(text: str) -> bytes | None:
 PROMPT_BLOB, SECTIONS_BLOB, SETTINGS_BLOB = "system prompt and tools", "sections", "settings"
 MEDIA_BLOB, SOURCE_BLOB, SOURCE_PIECE_BLOB = "picture or document", "imported file", "piece of an imported file"
 
-_STEP_BLOB_FIELDS = {"epoch": PROMPT_BLOB, "view": SECTIONS_BLOB, "setup": SETTINGS_BLOB}
+_STEP_BLOB_FIELDS = {"epoch": PROMPT_BLOB, "view": SECTIONS_BLOB, "setup": SETTINGS_BLOB, "memories": SECTIONS_BLOB}
 """Keys in the data of a step that name blobs, and the kind of each blob."""
 _BLOB_DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -213,61 +223,54 @@ def describe_decode_error(text: str) -> str:
 
 
 class StoredStep(Step):
-    """A step that is decoded on access, and equals any `Step` with the same content.
+    """A step whose messages and data are decoded on access, and which equals any `Step` with the same content.
 
     Args:
         row: The fields of its `StepRow`.
         blob: Returns the blob with a digest, or None.
     """
 
-    __slots__ = ("_blob", "_data", "_messages", "_row")
+    __slots__ = ("_blob", "_row")
 
     _row: StepRow
     _blob: Callable[[str], bytes | None]
-    _messages: tuple[Message, ...]
-    _data: JSON
 
     def __init__(self, row: tuple[Any, ...], blob: Callable[[str], bytes | None]) -> None:
-        _set_row(self, row)
+        _set_row(self, tuple.__new__(StepRow, row))
         _set_blob(self, blob)
+        _set_closes(self, bool(row[6]))
 
-    @property
-    def closes(self) -> bool:
-        """True if the turn ends with the step."""
-        return bool(self._row[6])
+    def __deepcopy__(self, memo: dict[int, Any]) -> StoredStep:
+        """Return a step that decodes messages and data of its own, if they are ever read."""
+        return StoredStep(self._row, self._blob)
 
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        """The messages of the step."""
-        try:
-            return self._messages
-        except AttributeError:
-            _set_messages(self, self._decode_messages())
-            return self._messages
+    if not TYPE_CHECKING:
 
-    @property
-    def data(self) -> JSON:
-        """The metadata of the step."""
-        known: JSON | None = getattr(self, "_data", None)  # cheaper than an exception, for steps that are read once
-        if known is not None:
-            return known
-        try:
-            data: JSON = parse_json(self._row[10])
-        except (ValueError, RecursionError):
-            self._raise_damaged("its data cannot be read")
-        _set_data(self, data)
-        return data
+        def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - a field of a step
+            # Python calls it for a slot that is still empty.
+            if name == "messages":
+                messages = self._decode_messages()
+                _set_messages(self, messages)
+                return messages
+            if name not in ("payload", "data"):
+                return super().__getattr__(name)  # which is no field
+            data = self._parse_data()
+            _set_data(self, data)
+            if name == "data":
+                return data
+            payload = read_step_payload(self.kind, data)
+            _set_payload(self, payload)
+            return payload
 
     @property
     def stored_messages(self) -> str:
         """The stored JSON of the messages."""
-        text: str = self._row[7]
-        return text
+        return self._row.messages
 
     @property
     def row(self) -> StepRow:
         """The row of the step."""
-        return StepRow(*self._row)
+        return self._row
 
     @property
     def is_as_recorded(self) -> bool:
@@ -290,7 +293,7 @@ class StoredStep(Step):
         return all(getattr(self, name) == getattr(other, name) for name in StepRow._fields)
 
     def __hash__(self) -> int:
-        return hash(self._row[0])
+        return hash(self._row.id)
 
     def __repr__(self) -> str:
         shown = ("id", "turn", "branch", "position", "kind", "closes", "tokens")
@@ -300,9 +303,18 @@ class StoredStep(Step):
         # Another process cannot read blobs from this ledger, so that everything is decoded now.
         return _build_step, tuple(getattr(self, name) for name in StepRow._fields)
 
+    def _parse_data(self) -> JSON:
+        try:
+            data = parse_json(self._row.data)
+        except (ValueError, RecursionError):
+            data = None
+        if not isinstance(data, dict):
+            self._raise_damaged("its data cannot be read")
+        return data
+
     def _decode_messages(self) -> tuple[Message, ...]:
         try:
-            return decode_messages(self._row[7], self._fetch)
+            return decode_messages(self._row.messages, self._fetch)
         except DECODE_ERRORS:
             self._raise_damaged("its messages cannot be read")
 
@@ -321,19 +333,15 @@ def _build_step(*values: Any) -> Step:  # noqa: ANN401 - the fields of a step
     return Step(**dict(zip(StepRow._fields, values, strict=True)))
 
 
-def _build_row_property(index: int) -> property:
-    return property(lambda self: self._row[index])
-
-
-for _index, _name in enumerate(StepRow._fields):
+for _name in StepRow._fields:
     if _name not in ("closes", "messages", "data"):
-        setattr(StoredStep, _name, _build_row_property(_index))
+        # In C, because steps are asked for these all the time.
+        setattr(StoredStep, _name, property(attrgetter(f"_row.{_name}")))
 
 # Written to the slots directly, because a thousand steps may be built to show one.
-_set_row = StoredStep.__dict__["_row"].__set__
-_set_blob = StoredStep.__dict__["_blob"].__set__
-_set_messages = StoredStep.__dict__["_messages"].__set__
-_set_data = StoredStep.__dict__["_data"].__set__
+_set_row, _set_blob = StoredStep.__dict__["_row"].__set__, StoredStep.__dict__["_blob"].__set__
+_set_closes, _set_messages, _set_data = (Step.__dict__[name].__set__ for name in ("closes", "messages", "data"))
+_set_payload = HasStepPayload.__dict__["payload"].__set__
 
 MAX_STEP_TOKENS = 1 << 53
 """Larger integers are not exact in every JSON parser."""
@@ -420,26 +428,27 @@ def build_step_row(new: EncodedStep, parent: ParentRef | StepRow | None, *, turn
         turn: The open turn; None if the step opens one, which then has its id.
         branch: The branch of the step.
     """
-    row = StepRow(
-        id=new.id,
-        parent=parent.id if parent else None,
-        turn=turn or new.id,
+    name, created, kind, closes, messages, tokens, counter, data, restores, _ = new
+    before, turn = parent.id if parent else None, turn or name
+    digest = compute_content_digest(name, before, turn, kind, closes, tokens, counter, created, messages, data)
+    return StepRow(
+        id=name,
+        parent=before,
+        turn=turn,
         branch=branch,
         position=parent.position + 1 if parent else 0,
-        kind=new.kind,
-        closes=new.closes,
-        messages=new.messages,
-        tokens=new.tokens,
-        counter=new.counter,
-        data=new.data,
-        total=compute_running_total(new.tokens, new.counter, parent),
-        compaction=find_active_compaction(new.id, new.kind, new.restores, parent),
-        created=new.created,
-        digest="",
-        chain="",
+        kind=kind,
+        closes=closes,
+        messages=messages,
+        tokens=tokens,
+        counter=counter,
+        data=data,
+        total=compute_running_total(tokens, counter, parent),
+        compaction=find_active_compaction(name, kind, restores, parent),
+        created=created,
+        digest=digest,
+        chain=compute_chain_digest(parent.chain if parent else "", digest),
     )
-    digest = compute_step_digest(row)
-    return StepRow(*row[:-2], digest, compute_chain_digest(parent.chain if parent else "", digest))
 
 
 def compute_running_total(tokens: int, counter: str, parent: ParentRef | StepRow | None) -> int:

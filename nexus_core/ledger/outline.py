@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.ledger.codec import StoredStep, refers_to_media
-from nexus_core.ledger.json_text import parse_json
+from nexus_core.ledger.store import parse_json
 from nexus_core.types.messages import ROLES
 
 if TYPE_CHECKING:

@@ -9,10 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from nexus_core.errors import LedgerError, LedgerUnreachableError
-from nexus_core.ledger.json_text import write_canonical_json
-from nexus_core.ledger.ledger import StoreLedger, build_session_record
-from nexus_core.ledger.store import QueryableStore
-from nexus_core.ledger.threads import NO_LIMIT, encode_search_text
+from nexus_core.ledger.ledger import NO_LIMIT, StoreLedger, build_session_record, encode_search_text
+from nexus_core.ledger.store import QueryableStore, write_canonical_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -195,7 +193,7 @@ def _run_query(ledger: Ledger, query: Callable[[QueryableStore], T]) -> T | None
 
 
 def _works_in(record: SessionRecord, directory: str | None) -> bool:
-    return directory is None or record.data.get("cwd") == directory
+    return directory is None or record.payload.cwd == directory
 
 
 def _limit_sessions(records: list[SessionRecord], limit: int | None) -> NewestSessions:

@@ -21,7 +21,6 @@ from nexus_core.ledger.codec import (
     find_media_blobs,
     refers_to_media,
 )
-from nexus_core.ledger.json_text import write_json
 from nexus_core.ledger.store import (
     AliasRow,
     BranchRow,
@@ -34,6 +33,7 @@ from nexus_core.ledger.store import (
     compute_step_digest,
     has_valid_digest,
     is_erased,
+    write_json,
 )
 from nexus_core.ledger.verify import VerifiedSteps, build_missing_blob_finding
 from nexus_core.types.plugins import Finding

@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.errors import UsageError
-from nexus_core.ledger.threads import find_message_texts, skip_reverted
-from nexus_core.text.secrets import redact
+from nexus_core.ledger.ledger import find_message_texts, skip_reverted
+from nexus_core.text.secrets import redact, redact_json
 
 if TYPE_CHECKING:
     from nexus_core.types.ledger import Ledger, SessionRecord, Step
@@ -54,7 +54,7 @@ def search_session(ledger: Ledger, record: SessionRecord, text: str, *, limit: i
 
 def _drop_reverted(ledger: Ledger, record: SessionRecord, found: list[Step]) -> list[Step]:
     """Return steps without those that an import reverted."""
-    if not found or record.tip is None or "transcript" not in record.data:
+    if not found or record.tip is None or record.payload.transcript is None:
         return found
     steps = ledger.thread(record.tip, first=found[-1].id)
     names = {step.id for step in skip_reverted(reversed(steps))}
@@ -78,9 +78,11 @@ def excerpt(text: str, sought: str, most: int) -> str:
 def find_quote(step: Step, sought: str, most: int) -> SearchQuote:
     """Return a redacted excerpt around a text, of at most `most` characters."""
     for message in step.messages:
-        for text in find_message_texts(message):
+        # The value of an argument is redacted with its name, which may be the only evidence for a password.
+        shown = find_message_texts(message, redact_json)
+        for text, redacted in zip(find_message_texts(message), shown, strict=False):
             if sought in text:
-                return SearchQuote(message.role, excerpt(redact(text).text, sought, most))
+                return SearchQuote(message.role, excerpt(redact(redacted).text, sought, most))
     if not step.messages:
         return SearchQuote("", "")
     first = step.messages[0]

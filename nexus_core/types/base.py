@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     # Type checkers know the standard one, and nothing about this module differs for them.
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
 
-__all__ = ["dataclass"]
+__all__ = ["blake2b", "dataclass"]
 
 _MAX_JSON_DEPTH = 32  # levels of a JSON value
 
@@ -32,6 +32,38 @@ def require_type(value: object, field: str, *kinds: type) -> None:
     if not isinstance(value, kinds) or (type(value) is bool and bool not in kinds):
         names = " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
         raise ValueError(f"{field} must be {names}, not {type(value).__name__}")
+
+
+def require_types(value: object, **kinds: type | tuple[type, ...]) -> None:
+    """Raise a ValueError that names the first field of a dataclass whose value has another type."""
+    for name, allowed in kinds.items():
+        field = getattr(value, name)
+        if type(field) is not allowed:
+            listed = allowed if isinstance(allowed, tuple) else (allowed,)
+            require_type(field, f"{type(value).__name__}.{name}", *listed)
+
+
+def require_fields(
+    value: object,
+    *,
+    texts: Collection[str] = (),
+    choices: Mapping[str, Collection[str]],
+    **kinds: type | tuple[type, ...],
+) -> None:
+    """Raise a ValueError that names the first wrong field of a dataclass.
+
+    Args:
+        value: The dataclass.
+        texts: Fields that are text and not empty.
+        choices: The allowed values of fields that have only some.
+        kinds: The types of other fields.
+    """
+    for name in texts:
+        if not getattr(value, name) or type(getattr(value, name)) is not str:
+            require_text(getattr(value, name), f"{type(value).__name__}.{name}")
+    for name, allowed in choices.items():
+        require_one_of(getattr(value, name), f"{type(value).__name__}.{name}", allowed)
+    require_types(value, **kinds)
 
 
 def require_one_of(value: object, field: str, allowed: Collection[str]) -> None:
@@ -226,3 +258,9 @@ def _field_names(kind: type) -> tuple[str, ...]:
     """Return the fields of a type of `nexus_core.types`, none for other types, which may need their own `deepcopy`."""
     is_ours = kind.__module__.startswith("nexus_core.types.") and "__dataclass_fields__" in vars(kind)
     return tuple(field.name for field in fields(kind)) if is_ours else ()
+
+
+try:
+    from _blake2 import blake2b
+except ImportError:  # `_blake2` is a module of CPython only
+    from hashlib import blake2b

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 CompactionTrigger = Literal["context_limit", "overflow_recovery", "manual", "periodic"]
 """The reason for a compaction: the call does not fit, a provider rejected it, the user asked, or it was due."""
 
-FactClass = Literal["path", "command", "identifier", "url", "number", "error"]
+FactClass = Literal["decision", "path", "command", "error", "identifier", "url", "number"]
 """The kind of a fact that was found in a conversation."""
 
 FACT_CLASSES: tuple[FactClass, ...] = get_args(FactClass)
@@ -55,11 +55,11 @@ class ThreadMessage(NamedTuple):  # a NamedTuple, because a thread has many
 
 
 class ThreadGroup(NamedTuple):
-    """Messages of complete steps that are kept or summarised together, such as a call with its results.
+    """Messages of complete steps that are kept or summarized together, such as a call with its results.
 
     Attributes:
         messages: The messages in their order.
-        pinned: True if one of the steps is pinned, so that they are never summarised.
+        pinned: True if one of the steps is pinned, so that they are never summarized.
     """
 
     messages: tuple[ThreadMessage, ...]
@@ -81,7 +81,7 @@ class ThreadTurn(NamedTuple):
 
     Attributes:
         id: The id of its first step.
-        groups: Its messages that are not summarised yet. The first group is the input of the turn.
+        groups: Its messages that are not summarized yet. The first group is the input of the turn.
         first: The id of the first step to keep so that the turn stays complete: its own first step, or the first one
             that the latest compaction kept if that began inside the turn.
         is_open: True if the turn is not finished.
@@ -132,26 +132,31 @@ class CompactionBudget:
 
     @property
     def least_summary(self) -> int:
-        """Tokens that a summary needs at least to be useful; with fewer, nothing is summarised."""
+        """Tokens that a summary needs at least to be useful; with fewer, nothing is summarized."""
         return min(MIN_SUMMARY_TOKENS, self.summary)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionPlan:
-    """The point of a thread up to which it is summarised.
+    """The point of a thread up to which it is summarized.
 
     Attributes:
         first_kept: The id of the first step to keep: `first` of a turn, or the first step of a group of the open turn;
             None to keep no step. The input of the open turn and pinned messages are always kept.
         summary_tokens: Maximum tokens of the summary; None for the limit of the budget.
+        kept_steps: Ids of steps before `first_kept` that stay, all those of a group or none: the input and the answer
+            of a recent turn whose other groups are summarized.
     """
 
     first_kept: str | None
     summary_tokens: int | None = None
+    kept_steps: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.first_kept is not None:
             require_text(self.first_kept, "CompactionPlan.first_kept")
+        for step in self.kept_steps:
+            require_text(step, "CompactionPlan.kept_steps")
         require_type(self.summary_tokens, "CompactionPlan.summary_tokens", int, type(None))
 
 
@@ -162,7 +167,7 @@ class Fact:
     Attributes:
         kind: The kind of detail.
         text: Its literal text in the conversation.
-        note: Its outcome, such as `changed`, `read` or `exit 1`; "" for none.
+        note: Its outcome, such as `changed`, `read`, `exit 1` or `rejected`; "" for none.
         step: The id of the last step that contains it.
         uses: The number of steps that contain it.
         position: The position of `step` in the thread; later facts come first.
@@ -203,10 +208,10 @@ class CompactionReport:
     Attributes:
         step: The id of the compaction step; None if nothing was written.
         trigger: The reason for the compaction.
-        turns: Number of turns that are summarised, in full or in part.
-        messages: Number of messages that are summarised.
+        turns: Number of turns that are summarized, in full or in part.
+        messages: Number of messages that are summarized.
         first_kept: The id of the first step that is kept; None if none is.
-        pinned: Ids of earlier steps that are kept because they are pinned.
+        pinned: Ids of earlier steps that are kept: pinned ones, and ends of recent turns that are summarized in part.
         tokens_before: Tokens of the next call without the compaction.
         tokens_after: Tokens of the next call with it; an upper bound for a dry run.
         available: Maximum tokens of a call.
@@ -215,7 +220,7 @@ class CompactionReport:
         calls: Number of requests to summarizers.
         failures: Summarizers that failed, each with its error.
         fidelity: Retention of the facts, by class.
-        redacted: Number of secrets removed before summarising, by kind.
+        redacted: Number of secrets removed before summarizing, by kind.
         form: The form of the request to a model; None if no model was asked.
         note: Why the form differs from the settings, such as secrets in the conversation; "" if it does not.
         planner: The plugin that decided what is kept.
@@ -263,9 +268,9 @@ class SummaryRequest:
 
     Attributes:
         prompt: The complete prompt as one text: conversation and instruction.
-        messages: The messages to summarise, in the neutral format, with secrets removed; empty if only `previous` is
+        messages: The messages to summarize, in the neutral format, with secrets removed; empty if only `previous` is
             to be shortened.
-        instruction: The instruction on how to summarise.
+        instruction: The instruction on how to summarize.
         max_tokens: Maximum tokens of the summary.
         previous: The summary of everything earlier; `prompt` contains it too.
         focus: What the user wants to keep above all.
@@ -273,6 +278,8 @@ class SummaryRequest:
             that its prompt cache is used; None for a standalone request.
         timeout: Maximum seconds of the request.
         model: The name of the conversation's model; "" if there is none.
+        evidence: The user's words and the facts that are shown beside the summary, so that it need not repeat them;
+            `prompt` contains them too; "" if none are shown.
     """
 
     prompt: str
@@ -284,6 +291,7 @@ class SummaryRequest:
     context: AssembledContext | None = None
     timeout: float = 120.0
     model: str = ""
+    evidence: str = ""
 
 
 SummarizeFunction = Callable[["SummaryRequest"], "str | Awaitable[str]"]
@@ -292,7 +300,7 @@ SummarizeFunction = Callable[["SummaryRequest"], "str | Awaitable[str]"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summarizer:
-    """A named function that summarises conversations.
+    """A named function that summarizes conversations.
 
     Attributes:
         name: Its name in the setting `compaction.summarizers`.

@@ -6,6 +6,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from nexus_core.types.base import dataclass
+from nexus_core.types.payloads import HasSessionPayload, HasStepPayload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -13,20 +14,20 @@ if TYPE_CHECKING:
     from nexus_core.types.messages import JSON, Message
     from nexus_core.types.plugins import Finding
 
-StepKind = Literal["input", "sealed", "reply", "result", "interrupted", "turn", "compaction", "revert", "pin"]
+StepKind = Literal["input", "sealed", "reply", "result", "interrupted", "turn", "compaction", "revert", "pin", "forget"]
 """The kind of a step.
 
 `input` opens a turn with a user message, or adds one to it; `sealed` is the rendered input as it was sent; `reply` and
 `result` are the model's reply and a tool result; `interrupted` ends a turn that will not be finished; `turn` is a
-complete turn that was made elsewhere; `compaction` summarises the steps before it, and `revert` undoes a compaction;
-`pin` names steps that a compaction must not summarise.
+complete turn that was made elsewhere; `compaction` summarizes the steps before it, and `revert` undoes a compaction;
+`pin` names steps that a compaction must not summarize, `forget` memories that are not sent any more.
 """
 
 SessionStatus = Literal["active", "archived"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewStep:
+class NewStep(HasStepPayload):
     """A step to append. The ledger sets its position, digests and the other fields of `Step`.
 
     Attributes:
@@ -35,8 +36,8 @@ class NewStep:
         messages: Its messages in the neutral format.
         tokens: The tokens of the messages.
         counter: The name of the token counter.
-        data: Metadata: model, usage, stop reason, the reply's id; for a compaction `summary` and `first_kept`, for a
-            revert `restores`.
+        data: Its metadata as it is stored: the `to_json` of a payload, such as a `ReplyPayload`.
+        payload: The same with typed fields.
         id: A unique id, if the caller must know it in advance; "" lets the ledger choose one.
         created: Milliseconds since 1970, for a step that was made elsewhere; None for now.
     """
@@ -52,7 +53,7 @@ class NewStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(HasStepPayload):
     """One stored, immutable addition to a conversation.
 
     Attributes:
@@ -61,7 +62,7 @@ class Step:
         turn: The id of its turn, which is that of the turn's first step.
         branch: The id of its branch, which is that of the branch's first step; a fork starts a new branch.
         position: The number of steps before it, back to the root.
-        kind, closes, messages, tokens, counter, data: The values of the `NewStep`.
+        kind, closes, messages, tokens, counter, data, payload: The values of the `NewStep`.
         total: The tokens of this and all earlier steps.
         compaction: The id of the compaction that applies here; None if there is none.
         created: When it was appended, in milliseconds since 1970. Order follows `position`, never this.
@@ -88,7 +89,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionRecord:
+class SessionRecord(HasSessionPayload):
     """A session: a name that points to a step in the tree of steps.
 
     Attributes:
@@ -100,7 +101,8 @@ class SessionRecord:
         origin: The name of the session that it was forked from, "" for none.
         created, updated: When it was created and last changed, in milliseconds since 1970; for an imported session the
             original times.
-        data: Metadata, such as its working directory and its model.
+        data: Its metadata as it is stored, in JSON.
+        payload: The same with typed fields: working directory, model, and so on.
     """
 
     label: str

@@ -305,6 +305,7 @@ class Usage:
         cached_input_tokens: Input tokens read from the prompt cache.
         cache_write_tokens: Input tokens written to the prompt cache.
         reasoning_tokens: Output tokens of reasoning.
+        cache_write_1h_tokens: The part of `cache_write_tokens` with a lifetime of an hour, which costs more.
     """
 
     input_tokens: int = 0
@@ -312,6 +313,7 @@ class Usage:
     cached_input_tokens: int = 0
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
+    cache_write_1h_tokens: int = 0
 
     @property
     def total_tokens(self) -> int:

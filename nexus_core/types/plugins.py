@@ -1,12 +1,14 @@
-"""Plugin information, commands, extras, findings, problems and hook calls."""
+"""Plugin information, commands, toolsets, extras, findings, problems and hook calls."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from nexus_core.types.base import dataclass, require_text, require_type
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
 PluginStatus = Literal["active", "disabled", "failed", "needs-extra"]
@@ -76,6 +78,26 @@ class Command:
         module, _, attribute = self.target.partition(":")
         if not all(part.isidentifier() for part in (*module.split("."), attribute)):
             raise ValueError(f"Command.target must look like 'package.module:attribute', not {self.target!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Toolset:
+    """What runs the tools that a plugin offers with `nexus_tools`.
+
+    Attributes:
+        name: Its name.
+        open: Takes the `Nexus` that an agent belongs to, and returns a context manager whose value runs the tools: it
+            has `__contains__(name)`, `run(call)` and maybe `risk`. Called when a model first calls a tool; nothing is
+            started or connected to before.
+    """
+
+    name: str
+    open: Callable[[Any], AbstractContextManager[Any]]
+
+    def __post_init__(self) -> None:
+        require_text(self.name, "Toolset.name")
+        if not callable(self.open):
+            raise TypeError(f"Toolset.open must be a function, not of type {type(self.open).__name__}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
-from nexus_core.types.base import dataclass, require_absolute, require_json, require_one_of, require_text, require_type
+from nexus_core.types.base import (
+    dataclass,
+    require_absolute,
+    require_fields,
+    require_json,
+    require_text,
+    require_type,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -44,10 +51,7 @@ class Source:
     trust: TrustLevel = "user"
 
     def __post_init__(self) -> None:
-        require_text(self.uri, "Source.uri")
-        require_type(self.layer, "Source.layer", str)
-        require_type(self.plugin, "Source.plugin", str)
-        require_one_of(self.trust, "Source.trust", TRUST_LEVELS)
+        require_fields(self, texts=("uri",), choices={"trust": TRUST_LEVELS}, layer=str, plugin=str)
 
     def __str__(self) -> str:
         """Return the URI for display, as `format_source` does."""
@@ -122,16 +126,19 @@ class Section:
     files: Mapping[Path, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        require_text(self.id, "Section.id")
-        require_text(self.title, "Section.title")
-        require_type(self.text, "Section.text", str)
-        require_one_of(self.kind, "Section.kind", SECTION_KINDS)
-        require_type(self.order, "Section.order", int)
-        require_type(self.source, "Section.source", Source, type(None))
-        require_type(self.priority, "Section.priority", int)
-        require_type(self.required, "Section.required", bool)
-        require_json(self.data, "Section.data")
-        require_type(self.files, "Section.files", dict)
+        require_fields(
+            self,
+            texts=("id", "title"),
+            choices={"kind": SECTION_KINDS},
+            text=str,
+            order=int,
+            source=(Source, type(None)),
+            priority=int,
+            required=bool,
+            files=dict,
+        )
+        if self.data != {}:
+            require_json(self.data, "Section.data")
         for path, how in self.files.items():
             require_absolute(path, "Section.files")
             require_type(how, "Section.files", str)
@@ -144,7 +151,7 @@ class Section:
     @property
     def digest(self) -> str:
         """The digest of the text."""
-        from nexus_core.types.digest import blake2b
+        from nexus_core.types.base import blake2b
 
         return blake2b(self.text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
@@ -172,6 +179,7 @@ class Placement:
         tokens: Its tokens in the call; 0 if it is left out.
         digest: The digest of its text; "" if it was not computed.
         decision: Whether it was kept, and by which rule; `first` and `last` are its index in its zone.
+        reason: Why a memory was recalled; "" for everything else.
     """
 
     zone: Zone
@@ -182,6 +190,7 @@ class Placement:
     tokens: int
     digest: str = ""
     decision: Decision
+    reason: str = ""
 
 
 class PastMessage(NamedTuple):  # a NamedTuple, because a history has many

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from nexus_core.types.base import dataclass, require_absolute, require_one_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from typing import Any
 
     from nexus_core.types.messages import JSON, Message, Tool
@@ -89,8 +89,10 @@ class Request:
     attachments: tuple[JSON, ...] = ()
 
     def __post_init__(self) -> None:
-        require_absolute(self.cwd, "Request.cwd")
-        require_absolute(self.home, "Request.home")
+        for name in ("cwd", "home"):
+            path = getattr(self, name)
+            if not isinstance(path, Path) or not path.is_absolute():
+                require_absolute(path, f"Request.{name}")
         if self.mode != DEFAULT_MODE:
             require_one_of(self.mode, "Request.mode", AGENT_MODES)
 

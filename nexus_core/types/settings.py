@@ -49,6 +49,11 @@ class Settings:
             value = value[key]
         return value
 
+    def get_number(self, dotted: str, default: int) -> int:
+        """Return an integer setting; `default` if it is not set or is not an integer."""
+        value = self.get(dotted, default)
+        return value if isinstance(value, int) else default
+
     def model_id(self, name: str = "") -> str:
         """Return the id of a model, resolving aliases (`models.<alias>.id`), which may refer to each other.
 

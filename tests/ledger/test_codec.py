@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from nexus_core.dialects.neutral import message_to_json
 from nexus_core.errors import LedgerError, MessageError, NexusError
 from nexus_core.ledger import codec
-from nexus_core.ledger.codec import decode_messages, encode_messages
+from nexus_core.ledger.codec import StoredStep, decode_messages, encode_messages
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.types.ledger import NewStep
@@ -147,6 +147,21 @@ def test_a_step_that_cannot_be_read_is_found(ledger: StoreLedger) -> None:
     (finding,) = ledger.verify()
     assert (finding.code, finding.step) == ("step-unreadable", lost.id)
     assert finding.message.endswith("its messages cannot be read: expected text, not null at parts[0].text")
+
+
+@pytest.mark.parametrize("stored", ["[]", "null", "5", "{", ""])
+def test_step_whose_data_is_no_object_is_damaged(stored: str) -> None:
+    ledger = MemoryLedger()
+    ledger.create("work")
+    (step,) = tell(ledger, "work", "one")
+    assert isinstance(step, StoredStep)
+    damaged = StoredStep(step.row._replace(data=stored), ledger.blob)
+
+    with pytest.raises(LedgerError, match="its data cannot be read"):
+        damaged.data  # noqa: B018 - looked at
+    with pytest.raises(LedgerError, match="its data cannot be read"):
+        damaged.payload  # noqa: B018 - looked at
+    assert (damaged.id, damaged.closes) == (step.id, True)
 
 
 @pytest.mark.usefixtures("unchecked")

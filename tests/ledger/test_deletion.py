@@ -201,7 +201,7 @@ def test_nothing_of_a_deleted_session_is_left_in_the_file(sqlite: SqliteLedger, 
 def test_what_another_program_still_reads_is_overwritten_by_the_next(
     sqlite: SqliteLedger, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nexus_plugins.ledger.sqlite.connection.LOCK_TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr("nexus_plugins.ledger.sqlite.database.LOCK_TIMEOUT_SECONDS", 0.1)
     fill(sqlite)
     with sqlite.store.snapshot() as reader:
         reader.session_rows()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_core.errors import LedgerError
-from nexus_core.ledger.json_text import parse_json, write_canonical_json, write_json
+from nexus_core.ledger.store import parse_json, write_canonical_json, write_json
 
 TEXTS = st.text(st.characters(codec="utf-8"))
 VALUES = st.recursive(

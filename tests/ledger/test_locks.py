@@ -12,11 +12,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_plugins.ledger.sqlite import SqliteLedger, open_sqlite
+from nexus_plugins.ledger.sqlite.database import FORK_GATE
 from tests.effort import rounds
 from tests.ledger.backends import tell
 from tests.ledger.test_faults import experiment
@@ -94,6 +96,25 @@ def test_a_process_may_fork_while_its_threads_write(tmp_path: Path, path: Path, 
 
     assert result["acknowledged"] > 2 * forks
     assert (result["failed"], result["missing"], result["more"], result["found"]) == (0, 0, 0, [])
+
+
+@pytest.mark.acceptance("R3")
+def test_no_connection_is_opened_while_a_thread_may_fork(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child that inherits a lock inside SQLite waits for ever."""
+    connect, unguarded = sqlite3.connect, []
+
+    def watch(*args: Any, **options: Any) -> Any:
+        if not FORK_GATE.depth:
+            unguarded.append(args)
+        return connect(*args, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", watch)
+    with closing(opened(path)) as ledger:
+        ledger.create("work")
+        verify(ledger)
+        repair(ledger)
+
+    assert unguarded == []
 
 
 @pytest.fixture

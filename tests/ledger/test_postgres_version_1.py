@@ -16,6 +16,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from nexus_core import LedgerError
 from nexus_plugins.ledger.postgres import open_postgres, schema
 from tests.conftest import Cli
 from tests.ledger.backends import tell
@@ -166,3 +167,15 @@ def test_an_old_server_can_be_migrated_by_its_first_command(cli: Cli, old_server
 
     assert sorted(session["label"] for session in listed["sessions"]) == ["empty", "side", "work"]
     assert cli("session", "verify", "--ledger", old_server).code == 0
+
+
+def test_a_version_that_others_set_back_is_refused(old_server: str) -> None:
+    with closing(open_postgres(old_server)) as ledger:
+        ledger.sessions()
+    with psycopg.connect(old_server, autocommit=True) as server:
+        server.execute("update nexus.about set version = 1")
+
+    refusal = "its schema version is 1, but it has a later schema's table"
+    with closing(open_postgres(old_server)) as ledger, pytest.raises(LedgerError, match=refusal):
+        ledger.sessions()
+    assert version(old_server) == [(1,)]

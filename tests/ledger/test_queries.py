@@ -28,6 +28,7 @@ from nexus_core.cli.commands.session.tree import (
     select_with_workers,
 )
 from nexus_core.errors import LedgerError
+from nexus_core.host.manager import get_installed_host
 from nexus_core.ledger import queries, search
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.ledger.ledger import StoreLedger
@@ -39,10 +40,11 @@ from nexus_core.ledger.queries import (
     find_sessions_to_search,
 )
 from nexus_core.ledger.store import QueryableStore
-from nexus_core.thread.totals import add_usages
-from nexus_core.thread.turns import get_step_usage
+from nexus_core.thread.state import add_usages, get_step_usage
+from nexus_core.tokens.prices import PriceList
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Message, Text, ToolCall, ToolResult
+from nexus_core.types.settings import Settings
 from nexus_plugins.ledger import _rows
 from nexus_plugins.ledger._rows import SnapshotRows, SqlRows
 from nexus_plugins.ledger.postgres.store import PostgresStore
@@ -132,7 +134,8 @@ def compare_queries(ledger: StoreLedger) -> None:
 
 def compare_sums(ledger: StoreLedger) -> None:
     """What is counted in stored steps is what is counted in decoded ones, and what the messages say."""
-    stored, decoded = StepSums(), StepSums()
+    prices = PriceList(get_installed_host(), Settings())
+    stored, decoded = StepSums(prices), StepSums(prices)
     steps = list(ledger.steps())
     for step in steps:
         stored.add(step)

@@ -164,16 +164,42 @@ def test_steps_that_may_be_of_another_turn_than_the_one_that_is_lost_are_told(
     ]
 
 
-def test_a_file_in_which_nothing_is_whole_makes_no_new_one(path: Path, tmp_path: Path) -> None:
-    path.write_bytes(b"no ledger, and never was one" * 1000)
-
+def refuse_repair(path: Path, target: Path) -> str:
+    """The error of repairing a file out of which no new one is made."""
+    before = path.read_bytes()
     with (
-        closing(open_sqlite(f"sqlite:///{tmp_path / 'new.db'}")) as new,
-        pytest.raises(LedgerError, match="nothing in it"),
+        closing(open_sqlite(f"sqlite:///{target}")) as new,
+        closing(open_sqlite(f"sqlite:///{path}")) as damaged,
+        pytest.raises(LedgerError) as caught,
     ):
-        open_sqlite(f"sqlite:///{path}").repair(new)
+        damaged.repair(new)
+    assert not target.exists()
+    assert path.read_bytes() == before
+    return str(caught.value)
 
-    assert not (tmp_path / "new.db").exists()
+
+def test_a_file_in_which_nothing_is_whole_makes_no_new_one(sqlite: SqliteLedger, path: Path, tmp_path: Path) -> None:
+    sqlite.create("work")
+    (only,) = tell(sqlite, "work", "a turn")
+    sqlite.close()
+    tamper(path, lambda connection: connection.execute("update steps set tokens = 99 where id = ?", (only.id,)))
+    without_sessions(path)
+
+    assert "nothing in it" in refuse_repair(path, tmp_path / "new.db")
+
+
+@pytest.mark.acceptance("R7")
+def test_repair_of_a_file_that_sqlite_cannot_open_names_recover(
+    sqlite: SqliteLedger, path: Path, tmp_path: Path
+) -> None:
+    fill(sqlite, 4)
+    sqlite.close()
+    path.write_bytes(bytes(PAGE) + path.read_bytes()[PAGE:])
+
+    message = refuse_repair(path, tmp_path / "new.db")
+
+    assert "SQLite cannot read the file" in message
+    assert f"`sqlite3 {path} .recover`" in message
 
 
 def test_repair_and_verify_tell_how_far_they_have_come(ledger: StoreLedger) -> None:
@@ -317,13 +343,19 @@ def test_any_ledger_can_be_copied_into_any_other(ledger: StoreLedger) -> None:
 def test_every_turn_that_is_whole_is_saved_from_a_destroyed_page(
     sqlite: SqliteLedger, path: Path, tmp_path: Path, every: int
 ) -> None:
-    """One page is overwritten; what did not lie on it, and was not referred to by it, is saved."""
+    """One page is overwritten; what did not lie on it, and was not referred to by it, is saved.
+
+    All but the first page and those that lead to other pages of a table: SQLite finds no rows without them.
+    """
     fill(sqlite)
     original = contents(sqlite)
     sqlite.close()
     content = path.read_bytes()
     chance = random.Random(every)  # noqa: S311 - the same bytes every time
-    pages = range(0, len(content), PAGE * every)
+    leads_on = 5  # the first byte of such a page
+    pages = [page for page in range(PAGE, len(content), PAGE) if content[page] != leads_on]
+    assert len(pages) >= len(content) // PAGE - 2
+    pages = pages[::every]
     for page in pages:
         damaged = bytearray(content)
         damaged[page : page + PAGE] = chance.randbytes(PAGE)
@@ -450,6 +482,7 @@ def test_not_a_byte_of_it_is_in_the_new_file(sqlite: SqliteLedger, path: Path, t
     with closing(open_sqlite(f"sqlite:///{new}")) as target:
         sqlite.repair(target, without=["door"])
 
+    sqlite.close()
     assert SECRET.encode() in path.read_bytes()
     assert [file.name for file in tmp_path.glob("new*")] == ["new.db"]
     assert SECRET.encode() not in new.read_bytes()

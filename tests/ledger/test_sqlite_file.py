@@ -297,3 +297,27 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(
     with closing(opened(path)) as ledger:
         assert ledger.session("work") is not None
         assert list(ledger.verify()) == []
+
+
+@pytest.mark.acceptance("R6")
+@pytest.mark.parametrize("fate", ["deleted", "moved", "replaced"])
+@pytest.mark.skipif(os.name == "nt", reason="Windows keeps open files where they are")
+def test_a_file_that_vanishes_while_open_acknowledges_nothing(sqlite: SqliteLedger, path: Path, fate: str) -> None:
+    sqlite.create("work")
+    tell(sqlite, "work", "kept")
+    aside = path.with_name("aside.db")
+    path.rename(aside)
+    if fate == "deleted":
+        aside.unlink()
+    if fate == "replaced":
+        path.write_bytes(b"")
+
+    for _ in range(2):
+        with pytest.raises(LedgerError, match="was deleted, moved or replaced while it was open; nothing was written"):
+            tell(sqlite, "work", "lost")
+
+    if fate != "moved":
+        return
+    aside.rename(path)
+    tell(sqlite, "work", "again")
+    assert list(sqlite.verify()) == []

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from nexus_plugins.ledger.sqlite import SqliteLedger, database, open_sqlite
-from nexus_plugins.ledger.sqlite import connection as connecting
 from tests.ledger.backends import tell
 
 MEGABYTE = 1024 * 1024
@@ -58,12 +57,13 @@ def test_a_log_that_was_kept_long_by_a_reader_is_not_longer_afterwards(path: Pat
 def test_while_the_log_is_copied_nobody_can_write(full_log: SqliteLedger, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before SQLite 3.51.3, a log that is begun anew while it is copied can damage the file."""
     refused: list[str] = []
+    connect_to_file = database.connect_to_file
 
     def connect(path: Path) -> sqlite3.Connection:
         with closing(sqlite3.connect(path, timeout=0)) as another, pytest.raises(sqlite3.OperationalError) as caught:
             another.execute("begin immediate")
         refused.append(str(caught.value))
-        return connecting.connect_to_file(path)
+        return connect_to_file(path)
 
     monkeypatch.setattr(database, "connect_to_file", connect)
     tell(full_log, "work", LARGE, LARGE)
@@ -106,7 +106,7 @@ def test_the_same_is_said_on_every_connection(path: Path, sqlite: SqliteLedger, 
     ((of_writer,),) = sqlite.store.read(lambda: sqlite.store.fetch(f"pragma {pragma}"))
     with sqlite.store.snapshot() as still:
         ((of_snapshot,),) = still.fetch(f"pragma {pragma}")
-    with closing(connecting.connect_immutable(path)) as connection:
+    with closing(database.connect_immutable(path)) as connection:
         ((of_looker,),) = connection.execute(f"pragma {pragma}").fetchall()
 
     assert (of_writer, of_snapshot, of_looker) == (PRAGMAS[pragma],) * 3

@@ -13,7 +13,7 @@ import pytest
 
 from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.ledger.store import StepRow, compute_chain_digest, compute_step_digest
-from nexus_core.transfer.importer import store_original
+from nexus_core.transfer.importer import BackgroundCompressor
 from nexus_core.types.ledger import NewStep, Step
 from nexus_core.types.messages import Image, Message
 from nexus_plugins.ledger.sqlite import SqliteLedger, open_sqlite
@@ -50,6 +50,11 @@ def tamper(path: Path, change: Callable[[sqlite3.Connection], object]) -> None:
         change(connection)
         for _, text in triggers:
             connection.execute(text)
+
+
+def store_file(ledger: StoreLedger, content: bytes) -> str:
+    with BackgroundCompressor(content) as file:
+        return file.store(ledger)
 
 
 def found(sqlite: SqliteLedger) -> str:
@@ -296,7 +301,7 @@ def fill_everything(ledger: StoreLedger) -> None:
     prompt = ledger.put_blob(f'{{"system":"rules","tools":[],"view":"{view}"}}'.encode())
     settings = ledger.put_blob(b'{"budget":{}}')
     sent = {"epoch": prompt, "view": view, "setup": settings}
-    source = store_original(ledger, b"said elsewhere " * 50)
+    source = store_file(ledger, b"said elsewhere " * 50)
     ledger.create("work", data={"transcript": {"source": source}})
     first = tell(ledger, "work", *(f"turn {number}" for number in range(4)))
     add(ledger, "work", NewStep(kind="turn", closes=True, messages=(Message("user", "sent"),), data=sent))
@@ -310,7 +315,7 @@ def fill_everything(ledger: StoreLedger) -> None:
     ledger.rename("side", "branch")
     ledger.create("same place", head=first[3].id)
     ledger.create("empty")
-    ledger.create("gone", head=first[1].id, data={"transcript": {"source": store_original(ledger, b"erased")}})
+    ledger.create("gone", head=first[1].id, data={"transcript": {"source": store_file(ledger, b"erased")}})
     tell(ledger, "gone", "erased", "and erased")
     ledger.delete("gone", reason="a test")
     ledger.create("gone too")
@@ -385,6 +390,21 @@ def test_random_edits_and_deletions_in_every_table_are_found(backend: Backend, e
 
     figure(f"{len(edits)} of {len(every)} edits by SQL ({backend.name}): {len(missed)} not found")
     assert missed == []
+
+
+@pytest.mark.acceptance("R8")
+def test_a_trigger_of_somebody_else_is_found(backend: Backend, editor: Editor) -> None:
+    if backend.name == "sqlite":
+        with closing(sqlite3.connect(Path(backend.url.removeprefix("sqlite:///")))) as connection:
+            connection.execute("create trigger theirs after insert on steps begin delete from blobs; end")
+    else:
+        editor.edit("create rule theirs as on insert to blobs do instead nothing")
+
+    with closing(backend.open()) as ledger:
+        (finding,) = ledger.verify()
+
+    assert finding.code == "ledger-damaged"
+    assert "'theirs'" in finding.message
 
 
 @pytest.mark.acceptance("R8")

@@ -73,3 +73,19 @@ def test_an_alias_that_is_deleted_from_an_old_ledger_after_it_was_opened_is_miss
         assert [str(each) for each in ledger.verify()] == [
             "session 'side': its other name 'branch' is gone [session-changed]"
         ]
+
+
+@pytest.mark.acceptance("R22")
+def test_a_version_that_others_set_back_is_found_and_repaired(cli: Cli, old: Path) -> None:
+    cli("session", "list", "--ledger", str(old))
+    with closing(sqlite3.connect(old)) as connection:
+        connection.execute("pragma user_version = 1")
+
+    verified = cli("ledger", "verify", "--ledger", str(old))
+    listed = cli("session", "list", "--ledger", str(old))
+    repaired = cli("ledger", "repair", str(old.with_name("new.db")), "--ledger", str(old))
+
+    assert (verified.code, listed.code, repaired.code) == (1, 3, 0)
+    assert "its schema version is 1, but it has a later schema's table" in verified.out
+    assert "its schema version is 1, but it has a later schema's table" in listed.err
+    assert cli("ledger", "verify", "--ledger", str(old.with_name("new.db"))).code == 0

@@ -354,6 +354,14 @@ class ConnectedRows(SqlRows, Generic[C]):
         """Open a writable connection."""
 
     @abstractmethod
+    def read(self, work: Callable[[], T]) -> T:
+        """Call a function that reads rows, and return its result."""
+
+    @abstractmethod
+    def write(self, work: Callable[[], T], *, session: str = "") -> T:
+        """Call a function in one transaction, which is on disk when this returns."""
+
+    @abstractmethod
     def snapshot(self) -> AbstractContextManager[SnapshotRows]:
         """Return a context manager with a snapshot, over its own connection."""
 

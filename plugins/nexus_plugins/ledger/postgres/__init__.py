@@ -1,6 +1,7 @@
 """The ledger on a PostgreSQL server, for many machines.
 
 store.py         the store: rows, transactions under a session's lock, retries, and snapshots
+step_index.py    the word index for searches, derived from the rows
 schema.py        tables and migrations, with a copy of the older tables
 connection.py    connections in pipeline mode, and errors of the server as ledger errors
 """

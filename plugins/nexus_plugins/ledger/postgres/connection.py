@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from functools import cache
-from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psycopg
-from psycopg import errors, generators
-from psycopg.adapt import PyFormat, Transformer
-from psycopg.pq import ConnStatus, ExecStatus
+from psycopg import errors
+from psycopg.pq import PipelineStatus
 
 from nexus_core.plugin.ledgers import LedgerError, LedgerUnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from psycopg.abc import PQGen
-    from psycopg.pq.abc import PGconn, PGresult
 
 RETRY_ERRORS = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation)
 """Conflicts with a concurrent writer. The transaction is rolled back, and the next attempt sees the other's changes."""
@@ -77,9 +72,6 @@ def connect_to_server(url: str) -> psycopg.Connection[Any]:
     return connection
 
 
-_SUCCESS_STATUSES = (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)
-
-
 class BoundStatement(NamedTuple):
     """A statement with placeholders of PostgreSQL, and its parameters."""
 
@@ -97,26 +89,11 @@ class BoundStatement(NamedTuple):
         return len(self.text) + sum(len(value) for value in self.bound if isinstance(value, (str, bytes)))
 
 
-class _SentCommand(NamedTuple):
-    """A sent command: a statement to prepare under a name, or a prepared one to run."""
-
-    text: str
-    name: bytes
-    is_run: bool
-
-
 class PipelineConnection:
-    """A connection in libpq's pipeline mode, with its prepared statements.
-
-    psycopg's own pipeline sends every statement separately, which wakes up the server each time. Here all statements
-    are sent at once.
-    """
+    """A connection that sends several statements at once and waits for the server once."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.connection = connection
-        self._names: dict[str, bytes] = {}
-        self._numbers = count()
-        self._transformer = Transformer(connection)
 
     def close(self) -> None:
         """Close the connection."""
@@ -129,66 +106,50 @@ class PipelineConnection:
             The rows of each statement. All have run when this returns; the iterator raises at the one that failed.
 
         Raises:
-            psycopg.Error: The connection is lost, or a parameter cannot be encoded.
+            psycopg.Error: The connection is lost.
         """
-        bound = [self._encode(statement.bound) for statement in statements]  # first, because it may fail
-        pgconn = self.connection.pgconn
+        cursors: list[psycopg.RawCursor[tuple[Any, ...]]] = []
+        failure: psycopg.Error | None = None
         try:
-            pgconn.enter_pipeline_mode()
-            sent = self._send(statements, bound)
-            pgconn.pipeline_sync()
-            results = self.connection.wait(_fetch_results(pgconn))
-            pgconn.exit_pipeline_mode()
+            with self.connection.pipeline():
+                # Caught in here, because psycopg logs whatever else goes wrong while an error leaves its pipeline.
+                try:
+                    for statement in statements:
+                        cursors.append(psycopg.RawCursor(self.connection))
+                        cursors[-1].execute(statement.text, _encode_parameters(statement.bound), prepare=True)
+                except psycopg.Error as error:
+                    failure = error
+        except psycopg.Error as error:
+            failure = failure or error
         except BaseException:  # the state of the pipeline is unknown
             self.close()
             raise
-        for each, result in zip(sent, results, strict=True):
-            if not each.is_run and result.status == ExecStatus.COMMAND_OK:
-                self._names[each.text] = each.name
-        return self._read_rows(sent, results)
+        if failure is not None and self.connection.info.pipeline_status != PipelineStatus.OFF:
+            self.close()
+            raise failure
+        return _read_rows(cursors, failure)
 
-    def _encode(self, bound: tuple[Any, ...]) -> tuple[Sequence[Any], Sequence[Any] | None]:
-        """Encode parameters: as text, whose type the server infers, and bytes as binary."""
-        wanted = [PyFormat.BINARY if isinstance(value, bytes) else PyFormat.TEXT for value in bound]
-        return self._transformer.dump_sequence(bound, wanted), self._transformer.formats
 
-    def _send(self, statements: Sequence[BoundStatement], bound: Sequence[tuple[Any, Any]]) -> list[_SentCommand]:
-        sent: list[_SentCommand] = []
-        pgconn, names = self.connection.pgconn, dict(self._names)
-        for (text, _), (values, formats) in zip(statements, bound, strict=True):
-            if text not in names:
-                names[text] = b"nexus_%d" % next(self._numbers)
-                pgconn.send_prepare(names[text], text.encode())
-                sent.append(_SentCommand(text, names[text], is_run=False))
-            pgconn.send_query_prepared(names[text], values, param_formats=formats)
-            sent.append(_SentCommand(text, names[text], is_run=True))
-        return sent
+def _encode_parameters(bound: tuple[Any, ...]) -> list[Any]:
+    """Return the parameters with numbers as text.
 
-    def _read_rows(self, sent: Sequence[_SentCommand], results: Sequence[PGresult]) -> Iterator[list[tuple[Any, ...]]]:
-        for each, result in zip(sent, results, strict=True):
-            if result.status not in _SUCCESS_STATUSES:
-                raise errors.error_from_result(result, encoding=self._transformer.encoding)
-            if each.is_run:
-                self._transformer.set_pgresult(result)
-                yield self._transformer.load_rows(0, result.ntuples, tuple)
+    The server infers their type; psycopg would choose one by size, and prepare a statement once for each.
+    """
+    return [str(value) if isinstance(value, int) else value for value in bound]
+
+
+def _read_rows(
+    cursors: Sequence[psycopg.RawCursor[tuple[Any, ...]]], failure: psycopg.Error | None
+) -> Iterator[list[tuple[Any, ...]]]:
+    for cursor in cursors:
+        if cursor.statusmessage is None and failure is not None:
+            raise failure
+        yield cursor.fetchall() if cursor.description else []
+    if failure is not None:  # at the end of all, or before the first was sent
+        raise failure
 
 
 @cache
 def _translate_placeholders(text: str) -> str:
     first, *others = text.replace("instr(", "strpos(").split("?")
     return first + "".join(f"${number}{rest}" for number, rest in enumerate(others, 1))
-
-
-def _fetch_results(pgconn: PGconn) -> PQGen[list[PGresult]]:
-    """Fetch the results of all sent commands.
-
-    Raises:
-        psycopg.OperationalError: The connection is lost.
-    """
-    yield from generators.send(pgconn)
-    results: list[PGresult] = []
-    while (found := (yield from generators.fetch_many(pgconn))) and found[0].status != ExecStatus.PIPELINE_SYNC:
-        results += found
-    if pgconn.status != ConnStatus.OK:
-        raise psycopg.OperationalError(pgconn.get_error_message())
-    return results

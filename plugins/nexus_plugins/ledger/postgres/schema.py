@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.plugin.ledgers import LedgerError
@@ -143,6 +144,7 @@ def prepare_tables(connection: psycopg.Connection[Any], where: str) -> None:
         if version > 0:
             # Every writer reads this table first, so the lock waits for running writers and blocks new ones.
             connection.execute("lock table nexus.about in access exclusive mode")
+            _require_tables_of_version(connection, version, where)
             _copy_tables(connection, version)
         for statement in _find_statements(version):
             connection.execute(statement)
@@ -167,6 +169,20 @@ def read_schema_version(connection: psycopg.Connection[Any]) -> int:
         return 0
     found = connection.execute(READ_VERSION).fetchall()
     return int(found[0][0]) if found else 0
+
+
+def _require_tables_of_version(connection: psycopg.Connection[Any], version: int, where: str) -> None:
+    """Reject a schema that has tables of a later version than it states.
+
+    Raises:
+        LedgerError: It has.
+    """
+    found = re.compile(r"create table nexus\.(\w+)").match
+    added = {table[1] for table in map(found, _find_statements(version)) if table}
+    tables = connection.execute("select tablename from pg_catalog.pg_tables where schemaname = 'nexus'").fetchall()
+    if later := sorted(added & {name for (name,) in tables}):
+        what = f"the ledger is damaged: its schema version is {version}, but it has a later schema's table {later[0]!r}"
+        raise LedgerError(what, where=where, hint="set the version in the table nexus.about back; nothing was changed")
 
 
 def _find_statements(version: int) -> list[str]:

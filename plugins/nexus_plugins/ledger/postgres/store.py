@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import psycopg
 
+from nexus_core import Finding
 from nexus_core.plugin.ledgers import LedgerError, ParentRef, SessionRow, without_secret
 from nexus_plugins.ledger import _statements as sql
 from nexus_plugins.ledger._rows import ConnectedRows, SnapshotRows
@@ -27,11 +28,13 @@ from nexus_plugins.ledger.postgres.connection import (
     connect_to_server,
 )
 from nexus_plugins.ledger.postgres.schema import prepare_tables, read_schema_version, require_known_version
+from nexus_plugins.ledger.postgres.step_index import PostgresStepIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from nexus_core import Finding
+    from nexus_core.plugin.ledgers import StepRow
+
 
 _BEGIN, _COMMIT, _ROLLBACK = BoundStatement("begin"), BoundStatement("commit"), BoundStatement("rollback")
 _LOCK_SESSION = "select (select max(version) from about), pg_advisory_xact_lock(hashtextextended($1, 0))"
@@ -157,7 +160,11 @@ class PostgresSnapshot(SnapshotRows):
         return found
 
     def damage(self, session: str | None = None) -> Iterator[Finding]:
-        """Yield findings about lost names. The server checks its own files."""
+        """Yield findings about triggers of others and lost names. The server checks its own files."""
+        if session is None:
+            for kind, name, table in self.fetch(_FIND_FOREIGN_TRIGGERS):
+                message = f"the {kind} {name!r} on the table {table!r} is not of Nexus, and may change what is written"
+                yield Finding("ledger-damaged", message)
         yield from self.name_findings(session)
 
     def close(self) -> None:
@@ -181,6 +188,11 @@ T = TypeVar("T")
 RECONNECT_TIMEOUT_SECONDS = 30.0
 """Seconds to retry after the connection is lost."""
 _FIND_COPIES = "select nspname from pg_catalog.pg_namespace where nspname like 'nexus#_v%' escape '#' order by 1"
+_FIND_FOREIGN_TRIGGERS = """select 'trigger', t.tgname::text, c.relname::text from pg_catalog.pg_trigger t
+    join pg_catalog.pg_class c on c.oid = t.tgrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+    where n.nspname = 'nexus' and not t.tgisinternal and t.tgname <> 'steps_never_change'
+    union all select 'rule', rulename::text, tablename::text from pg_catalog.pg_rules where schemaname = 'nexus'
+    order by 1, 2, 3"""
 _LOCK_OUT_WRITERS = "lock table about in access exclusive mode"
 _MAX_ATTEMPTS = 100
 """Maximum attempts after conflicts with concurrent writers."""
@@ -204,6 +216,7 @@ class PostgresStore(ConnectedRows[PipelineConnection]):
         self.where = without_secret(url).partition("?")[0]
         self._is_made = False
         self._transaction: PostgresTransaction | None = None
+        self._step_index = PostgresStepIndex(self)
 
     def read(self, work: Callable[[], T]) -> T:
         """Call a function that reads rows. It creates no tables."""
@@ -293,6 +306,20 @@ class PostgresStore(ConnectedRows[PipelineConnection]):
         if tip and (tip.place.branch, tip.place.position + 1) == (branch, position):
             return tip.is_followed
         return super().is_taken(branch, position)
+
+    def step_index(self) -> PostgresStepIndex:
+        """Return the word index on the server."""
+        return self._step_index
+
+    def add_steps(self, rows: Sequence[StepRow]) -> None:
+        """Append consecutive steps to the end of their branches."""
+        super().add_steps(rows)
+        self._step_index.note_change()
+
+    def erase_steps(self, names: Sequence[str]) -> None:
+        """Empty messages and data of steps, and remove their words from the index."""
+        self._step_index.forget(names)
+        super().erase_steps(names)
 
     def wait_for_writers(self) -> None:
         """Lock out other writers, each of which reads this table first."""

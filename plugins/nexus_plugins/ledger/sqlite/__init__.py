@@ -1,10 +1,10 @@
 """The ledger in one SQLite file.
 
 store.py         the store: rows of the file for many threads and processes, and read-only snapshots
-database.py      creation, checks and migration of the file, its write-ahead log, and network file systems
+database.py      the file: connections, safety across forks, creation, migration, its write-ahead log
 schema.py        tables, triggers and migrations
-connection.py    connections, errors of SQLite as ledger errors, and safety across forks
-salvage.py       rows from a damaged file, read without SQLite
+step_index.py    the word index for searches, derived from the rows
+salvage.py       rows of a damaged file, read around the damage
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 APPLICATION_ID = 0x4E784C67
 """`NxLg`, in the header of the SQLite file."""
 
@@ -113,3 +115,9 @@ READER_STATEMENTS: dict[int, tuple[str, ...]] = {
     1: (*(statement.replace("create table", "create temp table") for statement in _CREATE_RECORD_TABLES), _FILL_NAMES),
 }
 """Temporary tables in memory, for reading a file of an older schema that cannot be migrated."""
+
+
+def list_added_tables(version: int) -> set[str]:
+    """Return the tables that migrations from a version to the current one create."""
+    statements = [statement for number in range(version, SCHEMA_VERSION) for statement in MIGRATIONS[number]]
+    return {found[1] for found in map(re.compile(r"create table (\w+)").match, statements) if found}

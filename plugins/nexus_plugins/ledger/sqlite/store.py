@@ -8,14 +8,18 @@ from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nexus_core import Finding
+from nexus_core.plugin.ledgers import LedgerError
 from nexus_plugins.ledger import _statements as sql
 from nexus_plugins.ledger._rows import ConnectedRows, SnapshotRows
 from nexus_plugins.ledger.sqlite import schema
-from nexus_plugins.ledger.sqlite.connection import FORK_GATE, SQLITE_ERRORS, build_sqlite_error, connect_to_file
 from nexus_plugins.ledger.sqlite.database import (
+    FORK_GATE,
+    SQLITE_ERRORS,
     WriteAheadLog,
+    build_sqlite_error,
     connect_read_only,
     connect_to_empty_ledger,
+    connect_to_file,
     ensure_file,
     is_missing,
     migrate_file,
@@ -24,6 +28,7 @@ from nexus_plugins.ledger.sqlite.database import (
     read_schema_version,
 )
 from nexus_plugins.ledger.sqlite.salvage import salvage_rows
+from nexus_plugins.ledger.sqlite.step_index import SqliteStepIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -53,6 +58,8 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
         self.url = url
         self.path = path
         self._log = WriteAheadLog(path)
+        self._identity: tuple[int, int] | None = None
+        self._step_index = SqliteStepIndex(self)
         FORK_GATE.watch(self)
 
     def read(self, work: Callable[[], T]) -> T:
@@ -76,6 +83,7 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
                 connection = self._open()
                 try:
                     connection.execute("begin immediate")  # Ctrl-C takes effect only after the wait for the lock
+                    self._require_same_file()
                     read_schema_version(self.path, connection)  # a newer Nexus may have migrated it meanwhile
                     result = work()
                     connection.execute("commit")
@@ -86,6 +94,37 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
             except SQLITE_ERRORS as error:
                 raise build_sqlite_error(error, self.path) from error
             return result
+
+    def write_without_sync(self, work: Callable[[], T]) -> T:
+        """Call a function in one transaction, which a power failure may undo as a whole.
+
+        With the write-ahead log, the next durable transaction makes this one durable, too.
+        """
+        with FORK_GATE, self.lock:
+            try:
+                connection = self._open()
+                ((mode,),) = connection.execute("pragma journal_mode").fetchall()
+                if mode == "wal":
+                    connection.execute("pragma synchronous = normal")
+                return self.write(work)
+            except SQLITE_ERRORS as error:
+                raise build_sqlite_error(error, self.path) from error
+            finally:
+                if self._connection is not None:
+                    with suppress(sqlite3.Error):
+                        self._connection.execute("pragma synchronous = full")
+
+    def step_index(self) -> SqliteStepIndex:
+        """Return the word index of the file."""
+        return self._step_index
+
+    def erase_steps(self, names: Sequence[str]) -> None:
+        """Empty messages and data of steps, and remove their words from the index."""
+        try:
+            self._step_index.forget(names)
+        except Exception:  # noqa: BLE001 - a damaged index may raise anything, and prevents no deletion
+            self._step_index.drop_tables()
+        super().erase_steps(names)
 
     @contextmanager
     def snapshot(self) -> Iterator[SqliteSnapshot]:
@@ -98,23 +137,19 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
 
     def fetch(self, statement: str, *bound: object) -> list[Any]:
         """Run a query and return its rows as tuples."""
-        return self._open().execute(statement, bound).fetchall()
+        return (self._connection or self._open()).execute(statement, bound).fetchall()
 
     def run(self, statement: str, *bound: object) -> None:
         """Run a statement that writes."""
-        self._open().execute(statement, bound)
+        (self._connection or self._open()).execute(statement, bound)
 
     def run_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
         """Run a statement that writes once for each row."""
-        self._open().executemany(statement, rows)
+        (self._connection or self._open()).executemany(statement, rows)
 
     def salvage(self) -> Salvaged:
-        """Return everything in the file that looks like a row of a ledger.
-
-        SQLite need not be able to open it.
-        """
+        """Return every row that SQLite can read, intact or not."""
         with FORK_GATE, self.lock:
-            self._drop()  # salvage opens and closes the file without SQLite, which drops all locks on it
             return salvage_rows(self.path)
 
     def _read_once(self, connection: sqlite3.Connection, work: Callable[[], T]) -> T:
@@ -140,7 +175,17 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
         except BaseException:
             connection.close()
             raise
+        self._identity = _identify_file(self.path)
         return connection
+
+    def _require_same_file(self) -> None:
+        """Raise if the path leads to another file than the open one, which SQLite would go on to write unseen."""
+        if _identify_file(self.path) != self._identity:
+            raise LedgerError(
+                "the ledger's file was deleted, moved or replaced while it was open; nothing was written",
+                where=str(self.path),
+                hint="put the file back, or start the program again to use what is there now",
+            )
 
     def wait_for_writers(self) -> None:
         """Do nothing: SQLite has one writer at a time."""
@@ -233,19 +278,23 @@ class SqliteSnapshot(SnapshotRows):
         yield from self.name_findings(session)
 
     def _schema_findings(self) -> Iterator[Finding]:
-        """Yield findings about missing or changed tables, indexes and triggers.
+        """Yield findings about missing or changed tables, indexes and triggers, and about additional triggers.
 
-        Triggers protect steps from changes.
+        Triggers protect steps from changes. Another program's trigger could change rows with every write.
         """
         if self._version < schema.SCHEMA_VERSION:
             return
-        with closing(connect_to_empty_ledger()) as fresh:
+        with FORK_GATE, closing(connect_to_empty_ledger()) as fresh:
             expected = {(kind, name): text for kind, name, text in fresh.execute(_SCHEMA_QUERY).fetchall()}
         actual = {(kind, name): text for kind, name, text in self.fetch(_SCHEMA_QUERY)}
         for kind, name in sorted(expected):
             if actual.get((kind, name)) != expected[kind, name]:
                 problem = "was changed" if (kind, name) in actual else "is gone"
                 yield Finding("ledger-damaged", f"the {kind} {name!r} of the ledger {problem}", self._path)
+        for kind, name in sorted(actual.keys() - expected.keys()):
+            if kind == "trigger":
+                message = f"the trigger {name!r} is not of Nexus, and may change what is written"
+                yield Finding("ledger-damaged", message, self._path)
 
     def close(self) -> None:
         """Close the connection."""
@@ -255,6 +304,15 @@ class SqliteSnapshot(SnapshotRows):
     def leave(self) -> None:
         """Close the connection inherited from the parent process."""
         self.close()
+
+
+def _identify_file(path: Path) -> tuple[int, int] | None:
+    """Return device and inode of the file at a path, or None if there is none."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - every write needs it
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _connect_or_read_only(path: Path) -> sqlite3.Connection:

@@ -1,0 +1,548 @@
+"""The word index of a ledger in an SQL database: tables beside the rows, derived from them.
+
+The tables are created by the first search and belong to no version of the schema: older programs ignore them, and what
+those append is indexed by the next search. Steps are indexed by a search, not when they are appended, so
+that appending costs nothing and an index never prevents it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from dataclasses import dataclass
+from logging import getLogger
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nexus_core.plugin.ledgers import (
+    IdSpan,
+    IndexedStep,
+    IndexedText,
+    LedgerError,
+    LedgerUnreachableError,
+    StepRow,
+    read_forgotten_steps,
+    read_indexed_text,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+    from nexus_core.plugin.ledgers import BranchPart
+    from nexus_plugins.ledger._rows import ConnectedRows
+
+TABLES_VERSION = 2
+INDEX_VERSION = f"{TABLES_VERSION}.{IndexedText.get_version()}"
+"""The version of tables and stems; an index of another version is dropped and built anew."""
+
+TURN_BITS = IdSpan.get_turn_bits()
+TURNS_PER_NUMBER = 1 << TURN_BITS
+STEPS_PER_BATCH = 500
+"""Steps that one transaction indexes: others wait for the lock no longer than for a large append."""
+_FIRST_BLOCK_SIZE, _BLOCK_GROWTH, _MAX_BLOCK_SIZE = 16, 4, 4096
+"""Branch numbers are given to a directory in blocks, so that its turns are a few ranges of ids."""
+_MAX_SPANS_PER_WORD = 24
+"""Ranges that are queried one by one; of more, everything between the first and the last is read and filtered."""
+
+_STATE = "select name, value from search_state"
+_SAVE_STATE = (
+    "insert into search_state (name, value) values (?, ?) on conflict (name) do update set value = excluded.value"
+)
+_DIRECTORY = "select number from search_directories where path = ?"
+_ADD_DIRECTORY = "insert into search_directories (number, path) values (?, ?)"
+_DIRECTORIES = "select number, path from search_directories"
+_BLOCK = "select first, size, used from search_blocks where directory = ? order by first desc limit 1"
+_ADD_BLOCK = "insert into search_blocks (first, size, used, directory, turns, words) values (?, ?, 0, ?, 0, 0)"
+_USE_BLOCK = "update search_blocks set used = ? where first = ?"
+_GROW_BLOCK = "update search_blocks set turns = turns + ?, words = words + ? where first <= ? and ? < first + size"
+_BLOCKS_OF = "select first, used, turns, words from search_blocks where directory = ? and used > 0 order by first"
+_WHOLE = (
+    "select coalesce(min(first), 0), coalesce(max(first + used), 0), coalesce(sum(turns), 0), coalesce(sum(words), 0)"
+    " from search_blocks"
+)
+_BRANCH = (
+    "select number, session, directory, turns, words, position from search_branches where branch = ? order by number"
+)
+_ADD_BRANCH = (
+    "insert into search_branches (number, branch, session, directory, turns, words, position) values (?, ?, ?, ?, 0, 0,"
+    " -1)"
+)
+_SAVE_BRANCH = "update search_branches set turns = ?, words = ?, position = ? where number = ?"
+_SHRINK_BRANCH = "update search_branches set words = words - ? where number = ?"
+OWNERS = (
+    "select b.number, b.branch, s.label from search_branches b left join sessions s on s.id = b.session where b.number "
+)
+_SPEAKERS = "select name, number from search_speakers"
+_ADD_SPEAKER = "insert into search_speakers (number, name) values (?, ?)"
+_ADD_TURN = "insert into search_steps (id, step, created, speaker, flags, length) values (?, ?, ?, ?, ?, ?)"
+_TURNS_BETWEEN = "select id, step, length from search_steps where id between ? and ? order by id"
+_NEXT_TURN = "select id, step from search_steps where id between ? and ? order by id limit 1"
+_DROP_TURN = "delete from search_steps where id = ?"
+_DROP_SPEAKERS = "delete from search_speakers where number not in (select speaker from search_steps)"
+_DROP_DIRECTORIES = (
+    "delete from search_directories where number not in (select directory from search_blocks where turns > 0)"
+)
+_DROP_BLOCK_DIRECTORIES = "update search_blocks set directory = 0 where turns = 0"
+_FORGOTTEN = "select step from search_forgotten"
+_ADD_FORGOTTEN = "insert into search_forgotten (step) values (?) on conflict (step) do nothing"
+_SESSION_DATA = "select data from sessions where id = ?"
+_ANY_STEP = "select 1 from steps limit 1"
+_OWNERS_OF = "select id, data from sessions where tip in (select id from steps where branch = ?) order by id limit 1"
+_ALL_OWNERS = "select t.branch, s.id, s.data from sessions s join steps t on t.id = s.tip order by s.id desc"
+
+_NUMBERS = frozenset({"deletions", "next", "last"})
+"""Names of the state whose values are numbers."""
+_MAX_DIGITS = 15
+TABLES = (
+    "search_words",
+    "search_steps",
+    "search_speakers",
+    "search_branches",
+    "search_blocks",
+    "search_directories",
+    "search_forgotten",
+    "search_state",
+)
+"""The tables of an index; the last one is created last and dropped first, so that others are found only complete."""
+
+_DROP_TABLES = tuple(f"drop table if exists {name}" for name in reversed(TABLES))
+_POSITION_COLUMN = StepRow._fields.index("position")
+_DATA_COLUMN = StepRow._fields.index("data")
+
+
+class IndexableStep(NamedTuple):
+    """A step to index: its reference in the index, and fields of its row."""
+
+    ref: Any
+    branch: str
+    position: int
+    kind: str
+    created: int
+    messages: str
+
+
+@dataclass
+class _OpenBranch:
+    """The newest number of a branch while steps are added to it."""
+
+    number: int
+    session: str
+    directory: int
+    turns: int = 0
+    words: int = 0
+    position: int = -1
+    new_turns: int = 0
+    new_words: int = 0
+
+    def add(self, length: int) -> int:
+        """Return the id of a new turn with so many words."""
+        id_ = self.number << TURN_BITS | self.turns
+        self.turns += 1
+        self.words += length
+        self.new_turns += 1
+        self.new_words += length
+        return id_
+
+
+class SqlStepIndex(ABC):
+    """The tables of an index, over the rows of a store.
+
+    Args:
+        rows: The store.
+    """
+
+    def __init__(self, rows: ConnectedRows[Any]) -> None:
+        self.rows = rows
+        self._speakers: dict[str, int] | None = None
+        self._owners: dict[str, tuple[str, str]] | None = None
+        self._seen: dict[str, str] = {}
+
+    # What differs between databases.
+
+    @abstractmethod
+    def create_tables(self) -> None:
+        """Create the tables, inside `write`."""
+
+    @abstractmethod
+    def has_tables(self) -> bool:
+        """Return True if the database has the tables, inside `read` or `write`."""
+
+    @abstractmethod
+    def is_current(self, state: Mapping[str, str]) -> bool:
+        """Return True if the index has all steps, and none that was erased since, inside `read`."""
+
+    @abstractmethod
+    def find_new_steps(self, state: dict[str, str], limit: int) -> list[IndexableStep]:
+        """Return steps that are not indexed yet, in the order of their branches, inside `write`.
+
+        `state` is updated, so that it says how far the index is with them.
+        """
+
+    @abstractmethod
+    def count_deletions(self) -> int:
+        """Return the number of the last recorded deletion, inside `read` or `write`."""
+
+    @abstractmethod
+    def add_words(self, places: Sequence[tuple[int, Sequence[str]]]) -> None:
+        """Insert the stems of places."""
+
+    @abstractmethod
+    def drop_words(self, places: Sequence[tuple[int, Sequence[str]]]) -> None:
+        """Remove the stems of places, with nothing left of them."""
+
+    @abstractmethod
+    def fetch_postings(self, stem: str, low: int, high: int, limit: int) -> list[int]:
+        """Return places of a stem between two, the newest `limit`."""
+
+    @abstractmethod
+    def fetch_facts(self, ids: Sequence[int]) -> list[tuple[Any, ...]]:
+        """Return id, step, created, speaker, flags and length of turns."""
+
+    @abstractmethod
+    def fetch_owners(self, numbers: Sequence[int]) -> list[tuple[int, str, str | None]]:
+        """Return number, branch and session name of branches, by `OWNERS`."""
+
+    @abstractmethod
+    def read_steps(self, steps: Sequence[Any]) -> dict[Any, tuple[Any, ...]]:
+        """Return the rows of steps by their references, without missing ones."""
+
+    @abstractmethod
+    def find_erased(self, names: Sequence[str]) -> list[IndexableStep]:
+        """Return the steps with these ids as they are before they are erased."""
+
+    @abstractmethod
+    def write_index(self, work: Callable[[], int]) -> int:
+        """Call a function in a transaction that need not be durable: the index can be built again."""
+
+    # Catching up.
+
+    def catch_up(self, advance: Callable[[int], None]) -> bool:
+        """Index the steps that are new. Return False if the index cannot be used."""
+        if self.rows.read(self._is_current):
+            return True
+        if not self.rows.read(lambda: self.rows.fetch(_ANY_STEP)):
+            return False  # an empty ledger is not created by a search
+        try:
+            self._index_new(advance)
+        except LedgerUnreachableError:
+            self.rows.read(lambda: self.rows.fetch(_ANY_STEP))  # raises unless only writing fails: a read-only disk
+            return False
+        except LedgerError as error:
+            return self._rebuild(error, advance)
+        return True
+
+    def _index_new(self, advance: Callable[[int], None]) -> None:
+        self._owners = None
+        try:
+            while indexed := self.write_index(self._index_batch):
+                advance(indexed)
+        except BaseException:
+            self._speakers = None  # some of them were rolled back
+            raise
+        finally:
+            self._owners = None
+
+    def _rebuild(self, error: LedgerError, advance: Callable[[int], None]) -> bool:
+        """Build the index anew. Return False if that is impossible, because the database cannot be written."""
+        try:
+            self.drop()
+        except LedgerError:
+            return False
+        getLogger("nexus_plugins.ledger").warning("the search index is damaged and is built anew (%s)", error.what)
+        try:
+            self._index_new(advance)
+        except LedgerError:
+            return False
+        return True
+
+    def drop(self) -> None:
+        """Drop the index. The next `catch_up` builds it anew."""
+        self._speakers = None
+        self.rows.write(self.drop_tables)
+
+    def drop_tables(self) -> None:
+        """Drop the tables, inside `write`."""
+        for statement in _DROP_TABLES:
+            self.rows.run(statement)
+
+    def _is_current(self) -> bool:
+        if not self.has_tables():
+            return False
+        state = self._load_state()
+        if state != self._seen:  # another program has indexed more
+            self._seen, self._speakers = state, None
+        return bool(state) and self.is_current(state)
+
+    def _load_state(self) -> dict[str, str]:
+        """Return the state of the tables; {} for those of another version, and for damaged ones."""
+        state: dict[str, str] = dict(self.rows.fetch(_STATE))
+        numbers = [str(value) for name, value in state.items() if name in _NUMBERS]
+        is_valid = all(number.isdecimal() and len(number) <= _MAX_DIGITS for number in numbers)
+        return state if is_valid and state.get("version") == INDEX_VERSION and "deletions" in state else {}
+
+    def _read_state(self) -> dict[str, str]:
+        """Return the state of the index, which is created if it is missing or of another version."""
+        state = self._load_state() if self.has_tables() else {}
+        if not state or int(state["deletions"]) != self.count_deletions():
+            # What another version erased is still in the index, and only a new one is surely without it.
+            self._speakers = None
+            self.drop_tables()
+            self.create_tables()
+            state = {"version": INDEX_VERSION, "deletions": str(self.count_deletions()), "next": "1"}
+        return state
+
+    def _index_batch(self) -> int:
+        state = self._read_state()
+        steps = self.find_new_steps(state, STEPS_PER_BATCH)
+        forgotten = self._note_forgotten([step.ref for step in steps if step.kind == "forget"])
+        self._add_steps(steps, state, forgotten)
+        self.rows.run_many(_SAVE_STATE, [*state.items()])
+        return len(steps)
+
+    def _add_steps(self, steps: Sequence[IndexableStep], state: dict[str, str], forgotten: Collection[Any]) -> None:
+        open_branches: dict[str, _OpenBranch] = {}
+        turns: list[tuple[Any, ...]] = []
+        words: list[tuple[int, Sequence[str]]] = []
+        self._load_speakers()
+        if len({step.branch for step in steps}) > _FIRST_BLOCK_SIZE and self._owners is None:
+            self._owners = {branch: (name, data) for branch, name, data in self.rows.fetch(_ALL_OWNERS)}
+        for step in steps:
+            branch = open_branches.get(step.branch)
+            if branch is None:
+                branch = open_branches[step.branch] = self._open_branch(step.branch, state)
+            if step.position <= branch.position:
+                continue
+            branch.position = step.position
+            text = None if step.ref in forgotten else read_indexed_text(step.kind, step.messages)
+            if text is None:
+                continue
+            if branch.turns == TURNS_PER_NUMBER:
+                self._save_branch(branch)
+                branch = open_branches[step.branch] = self._add_branch(
+                    step.branch, branch.session, branch.directory, state
+                )
+                branch.position = step.position
+            id_ = branch.add(text.length)
+            speaker = self._number_speaker(text.speaker.lower())
+            turns.append((id_, step.ref, step.created // 1000, speaker, text.flags, text.length))
+            words += _list_postings(id_, text)
+        self.rows.run_many(_ADD_TURN, turns)
+        self.add_words(words)
+        for branch in open_branches.values():
+            self._save_branch(branch)
+
+    def _number_speaker(self, name: str) -> int:
+        speakers = self._load_speakers() if self._speakers is None else self._speakers
+        if name and name not in speakers:
+            speakers[name] = max(speakers.values(), default=0) + 1
+            self.rows.run(_ADD_SPEAKER, speakers[name], name)
+        return speakers.get(name, 0)
+
+    def _save_branch(self, branch: _OpenBranch) -> None:
+        self.rows.run(_SAVE_BRANCH, branch.turns, branch.words, branch.position, branch.number)
+        if branch.new_turns:
+            self.rows.run(_GROW_BLOCK, branch.new_turns, branch.new_words, branch.number, branch.number)
+
+    def _open_branch(self, name: str, state: dict[str, str]) -> _OpenBranch:
+        """Return the newest number of a branch, a new one if its session works in another directory now."""
+        found = self.rows.fetch(_BRANCH, name)
+        if not found:
+            session, data = self._find_owner(name)
+            return self._add_branch(name, session, self._find_directory(data), state)
+        branch = _OpenBranch(*found[-1])
+        stored = self.rows.fetch(_SESSION_DATA, branch.session)
+        directory = self._find_directory(stored[0][0]) if stored else branch.directory
+        if directory == branch.directory:
+            return branch
+        moved = self._add_branch(name, branch.session, directory, state)
+        moved.position = branch.position
+        return moved
+
+    def _add_branch(self, name: str, session: str, directory: int, state: dict[str, str]) -> _OpenBranch:
+        found = self.rows.fetch(_BLOCK, directory)
+        first, size, used = found[0] if found else (0, 0, 0)
+        if used == size:
+            size = min(size * _BLOCK_GROWTH or _FIRST_BLOCK_SIZE, _MAX_BLOCK_SIZE)
+            first, used = int(state["next"]), 0
+            state["next"] = str(first + size)
+            self.rows.run(_ADD_BLOCK, first, size, directory)
+        number = first + used
+        self.rows.run(_USE_BLOCK, used + 1, first)
+        self.rows.run(_ADD_BRANCH, number, name, session, directory)
+        return _OpenBranch(number, session, directory)
+
+    def _find_owner(self, branch: str) -> tuple[str, str]:
+        """Return id and data of a session whose newest step is in a branch; "" if there is none."""
+        if self._owners is not None:
+            return self._owners.get(branch, ("", ""))
+        found = self.rows.fetch(_OWNERS_OF, branch)
+        return found[0] if found else ("", "")
+
+    def _find_directory(self, data: str) -> int:
+        """Return the number of the directory in the data of a session, a new one if necessary; 0 for none."""
+        try:
+            path = json.loads(data).get("cwd") if data else None
+        except (ValueError, AttributeError):
+            path = None
+        if not isinstance(path, str) or not path:
+            return 0
+        found = self.rows.fetch(_DIRECTORY, path)
+        if found:
+            return int(found[0][0])
+        number = max((row[0] for row in self.rows.fetch(_DIRECTORIES)), default=0) + 1
+        self.rows.run(_ADD_DIRECTORY, number, path)
+        return number
+
+    def _load_speakers(self) -> dict[str, int]:
+        self._speakers = dict(self.rows.fetch(_SPEAKERS))
+        return self._speakers
+
+    # Forgetting.
+
+    def _note_forgotten(self, refs: Sequence[Any]) -> set[Any]:
+        """Remove the steps that steps of the kind `forget` name, and return all that were ever named."""
+        if refs:
+            rows = self.read_steps(refs).values()
+            names = dict.fromkeys(name for row in rows for name in read_forgotten_steps(row[_DATA_COLUMN]))
+            steps = self.find_erased([*names])
+            self.rows.run_many(_ADD_FORGOTTEN, [(step.ref,) for step in steps])
+            self._remove_steps(steps)
+        return {ref for (ref,) in self.rows.fetch(_FORGOTTEN)}
+
+    def forget(self, names: Sequence[str]) -> None:
+        """Inside `write`, remove the words of steps that are about to be erased."""
+        if not self.has_tables() or not self._load_state():
+            self.drop_tables()
+            return
+        steps = self.find_erased(names)
+        gone = self._remove_steps(steps) | {ref for (ref,) in self.rows.fetch(_FORGOTTEN)}
+        if any(step.ref not in gone and read_indexed_text(step.kind, step.messages) for step in steps):
+            # Not indexed yet, or damaged: then only a new index is surely without its words.
+            self.drop_tables()
+            return
+        self.rows.run(_SAVE_STATE, "deletions", str(self.count_deletions()))
+
+    def _remove_steps(self, steps: Sequence[IndexableStep]) -> set[Any]:
+        """Remove the words of steps, and return the references of those that had any."""
+        by_branch: dict[str, dict[Any, IndexableStep]] = {}
+        for step in steps:
+            by_branch.setdefault(step.branch, {})[step.ref] = step
+        places: list[tuple[int, Sequence[str]]] = []
+        found: set[Any] = set()
+        for branch, erased in by_branch.items():
+            for number, *_ in self.rows.fetch(_BRANCH, branch):
+                low = number << TURN_BITS
+                rows = self.rows.fetch(_TURNS_BETWEEN, low, low + TURNS_PER_NUMBER - 1)
+                gone = [(id_, erased[ref], length) for id_, ref, length in rows if ref in erased]
+                for id_, step, _ in gone:
+                    text = read_indexed_text(step.kind, step.messages)
+                    if text is not None:
+                        places += _list_postings(id_, text)
+                self.rows.run_many(_DROP_TURN, [(id_,) for id_, _, _ in gone])
+                words = sum(length for _, _, length in gone)
+                self.rows.run(_SHRINK_BRANCH, words, number)
+                self.rows.run(_GROW_BLOCK, -len(gone), -words, number, number)
+                found.update(step.ref for _, step, _ in gone)
+        if places:
+            self.drop_words(places)
+        for statement in (_DROP_SPEAKERS, _DROP_DIRECTORIES, _DROP_BLOCK_DIRECTORIES):
+            self.rows.run(statement)
+        self._speakers = None
+        return found
+
+    # Answers, inside `read`.
+
+    def find_parts(self, parts: Sequence[BranchPart]) -> list[IdSpan]:
+        """Return the ids of the indexed turns in parts of branches."""
+        found = []
+        for name, last in parts:
+            for number, _, _, turns, words, position in self.rows.fetch(_BRANCH, name):
+                low, count = number << TURN_BITS, turns
+                if last is not None and position > last:
+                    count = self._count_turns_to(low, turns, last)
+                if count:
+                    found.append(IdSpan(low, low + count - 1, count, words * count // turns))
+        return sorted(found)
+
+    def _count_turns_to(self, low: int, turns: int, last: int) -> int:
+        """Return how many turns of a number are at positions up to `last`, by bisection."""
+        first, end = 0, turns
+        while first < end:
+            middle = (first + end) // 2
+            found = self.rows.fetch(_NEXT_TURN, low + middle, low + end - 1)  # a deleted turn has no row
+            rows = self.read_steps([found[0][1]]) if found else {}
+            if rows and rows[found[0][1]][_POSITION_COLUMN] <= last:
+                first = found[0][0] - low + 1
+            else:
+                end = middle
+        return first
+
+    def find_directory(self, directory: str) -> list[IdSpan]:
+        """Return the ids of the turns of sessions that work in a directory or below it."""
+        below = directory.rstrip(os.sep) + os.sep
+        found = [
+            _block_span(*block)
+            for number, path in self.rows.fetch(_DIRECTORIES)
+            if path == directory or path.startswith(below)
+            for block in self.rows.fetch(_BLOCKS_OF, number)
+        ]
+        return [*_merge_spans(sorted(found))]
+
+    def find_all(self) -> list[IdSpan]:
+        """Return the ids of all turns: one range, or none."""
+        ((first, end, turns, words),) = self.rows.fetch(_WHOLE)
+        return [IdSpan(first << TURN_BITS, (end << TURN_BITS) - 1, int(turns), int(words))] if turns else []
+
+    def find_postings(self, stem: str, spans: Sequence[IdSpan], limit: int) -> list[int]:
+        """Return places of a stem in ranges, the newest `limit` of them."""
+        if len(spans) > _MAX_SPANS_PER_WORD:
+            lows = [span.low for span in spans]
+            places = self.fetch_postings(stem, spans[0].low << 1, spans[-1].high << 1 | 1, limit * 4)
+            inside = [place for place in places if place >> 1 <= spans[bisect_right(lows, place >> 1) - 1].high]
+            return inside[:limit]
+        found: list[int] = []
+        for span in reversed(spans):
+            found += self.fetch_postings(stem, span.low << 1, span.high << 1 | 1, limit - len(found))
+            if len(found) >= limit:
+                break
+        return found
+
+    def read_facts(self, ids: Collection[int]) -> dict[int, IndexedStep]:
+        """Return the facts of turns by id, without ids that no turn has."""
+        return {row[0]: IndexedStep(*row[1:]) for row in self.fetch_facts(list(ids))}
+
+    def find_speakers(self) -> Mapping[str, int]:
+        """Return the numbers of speakers by their names in lower case."""
+        return self._load_speakers() if self._speakers is None else self._speakers
+
+    def find_branches(self, numbers: Collection[int]) -> dict[int, tuple[str, str]]:
+        """Return branch and session name by the number of a branch; "" for a session that was deleted."""
+        return {number: (branch, label or "") for number, branch, label in self.fetch_owners(list(numbers))}
+
+
+def _list_postings(id_: int, text: IndexedText) -> Iterator[tuple[int, Sequence[str]]]:
+    """Yield the places of a turn with their stems."""
+    if text.said:
+        yield id_ << 1, text.said
+    if text.rest:
+        yield id_ << 1 | 1, text.rest
+
+
+def _block_span(first: int, used: int, turns: int, words: int) -> IdSpan:
+    return IdSpan(first << TURN_BITS, (first + used << TURN_BITS) - 1, turns, words)
+
+
+def _merge_spans(spans: Sequence[IdSpan]) -> Iterator[IdSpan]:
+    """Yield ranges with those joined that follow each other."""
+    last: IdSpan | None = None
+    for span in spans:
+        if last is None:
+            last = span
+        elif span.low == last.high + 1:
+            last = IdSpan(last.low, span.high, last.turns + span.turns, last.words + span.words)
+        else:
+            yield last
+            last = span
+    if last is not None:
+        yield last

@@ -1,0 +1,441 @@
+"""Ranked search in every kind of ledger, and the index that a ledger keeps for it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from nexus_core import UnknownNameError
+from nexus_core.ledger.ledger import StoreLedger
+from nexus_core.memory.search import SearchResult, StepQuery, search_steps
+from nexus_core.types.ledger import NewStep
+from nexus_core.types.messages import Message, Role, Text, ToolCall, ToolResult
+from nexus_plugins.ledger.sqlite import SqliteLedger, open_sqlite
+from tests.ledger.backends import Backend, add, said, tell
+
+
+def spoken(role: Role, text: str, *, name: str = "", created: int | None = None) -> NewStep:
+    return NewStep(kind="turn", closes=True, messages=(Message(role, text, name=name),), created=created)
+
+
+def texts(result: SearchResult) -> list[str]:
+    return [hit.text for hit in result.hits]
+
+
+def ask(ledger: StoreLedger, text: str, **filters: object) -> list[str]:
+    return texts(search_steps(ledger, StepQuery(text=text, **filters)))  # type: ignore[arg-type]
+
+
+def bake(ledger: StoreLedger) -> None:
+    """Three sessions in two directories."""
+    ledger.create("bread", data={"cwd": "/kitchen/oven"})
+    tell(ledger, "bread", "We changed the rye dough again.", "It rises overnight in the cellar.")
+    ledger.create("auth", data={"cwd": "/srv/app"})
+    tell(
+        ledger,
+        "auth",
+        "Where is the session checked?",
+        "In the auth middleware, src/auth/middleware.py.",
+        "The login loops because of the cookie.",
+    )
+    ledger.create("soup", data={"cwd": "/kitchen"})
+    tell(ledger, "soup", "Onions first.")
+
+
+def test_search_ranks_turns_by_the_words_of_a_question(ledger: StoreLedger) -> None:
+    bake(ledger)
+
+    result = search_steps(ledger, StepQuery(text="Where did we change the auth middlewares?"))
+
+    assert result.hits[0].text == "In the auth middleware, src/auth/middleware.py."
+    assert (result.hits[0].session, result.hits[0].role, result.hits[0].kind) == ("auth", "user", "turn")
+    assert [hit.score for hit in result.hits] == sorted((hit.score for hit in result.hits), reverse=True)
+    assert result.sessions[0] == "auth"
+    assert 0 < result.coverage <= 1
+
+
+def test_search_finds_the_answer_after_the_words_of_a_question(ledger: StoreLedger) -> None:
+    ledger.create("s")
+    tell(ledger, "s", "What is the port of the staging database?", "5433, since Monday.", "Good.", "a", "b", "c", "d")
+
+    assert "5433, since Monday." in ask(ledger, "staging database port")[:2]
+
+
+def test_search_finds_what_was_appended_since_the_last_search(ledger: StoreLedger) -> None:
+    bake(ledger)
+    assert ask(ledger, "turnip") == []
+
+    tell(ledger, "soup", "A turnip, too.")
+
+    assert ask(ledger, "turnips")[0] == "A turnip, too."
+
+
+def test_search_stays_in_a_session_or_a_directory(ledger: StoreLedger) -> None:
+    bake(ledger)
+    tell(ledger, "auth", "The dough of the tests.")
+
+    assert len(ask(ledger, "dough")) > len(ask(ledger, "dough", session="auth"))
+    assert "We changed the rye dough again." not in ask(ledger, "dough", session="auth")
+    assert ask(ledger, "dough", directory="/kitchen")[0] == "We changed the rye dough again."
+    assert "The dough of the tests." not in ask(ledger, "dough", directory="/kitchen")
+    assert ask(ledger, "dough", directory="/kitch") == []
+    assert ask(ledger, "dough", exclude_sessions=("bread",))[0] == "The dough of the tests."
+    assert "It rises overnight in the cellar." not in ask(ledger, "dough", exclude_sessions=("bread",))
+    with pytest.raises(UnknownNameError, match="did you mean 'bread'"):
+        ask(ledger, "dough", session="bred")
+
+
+def test_search_filters_by_role_kind_and_time(ledger: StoreLedger) -> None:
+    ledger.create("s")
+    for step in (
+        spoken("user", "flour of May", created=1_000_000_000_000),
+        spoken("assistant", "flour of June", created=1_100_000_000_000),
+        said("flour of July", kind="input", closes=False),
+    ):
+        add(ledger, "s", step)
+
+    assert ask(ledger, "flour", roles=("assistant",)) == ["flour of June"]
+    assert ask(ledger, "flour", kinds=("input",)) == ["flour of July"]
+    assert ask(ledger, "flour", until=1_050_000_000_000) == ["flour of May"]
+    assert set(ask(ledger, "flour", since=1_050_000_000_000)) == {"flour of June", "flour of July"}
+    assert len(ask(ledger, "flour", limit=2)) == 2
+    with pytest.raises(UnknownNameError, match="role"):
+        ask(ledger, "flour", roles=("asistant",))
+
+
+def test_search_shows_what_a_session_repeats_once(ledger: StoreLedger) -> None:
+    repeated = "Extract the constants to the top of the file, then run the tests."
+    ledger.create("s")
+    tell(ledger, "s", *[repeated] * 3, "The constants are at the top of app.js now.")
+    ledger.create("other")
+    tell(ledger, "other", repeated)
+
+    found = ask(ledger, "where did the constants go?", limit=3)
+
+    assert found.count(repeated) == 2
+    assert "The constants are at the top of app.js now." in found
+
+
+def test_search_looks_into_tool_calls_and_results(ledger: StoreLedger) -> None:
+    ledger.create("s")
+    call = Message("assistant", (ToolCall(id="1", name="bash", arguments={"command": "pytest tests/test_cart.py"}),))
+    result = Message("tool", (ToolResult(call_id="1", name="bash", parts=(Text("ZeroDivisionError: tax rate"),)),))
+    for message in (call, result):
+        add(ledger, "s", NewStep(kind="turn", closes=True, messages=(message,)))
+
+    assert ask(ledger, "zero division error")[0] == "ZeroDivisionError: tax rate"
+    assert "tests/test_cart.py" in ask(ledger, "which test of the cart was run?")[0]
+
+
+def test_search_finds_each_step_of_a_fork_once(ledger: StoreLedger) -> None:
+    ledger.create("main")
+    steps = tell(ledger, "main", "The turnip is boiled.", "Salt it.")
+    ledger.create("fork", head=steps[0].id, origin="main")
+    tell(ledger, "fork", "Fry the turnip.")
+
+    assert sorted(text for text in ask(ledger, "turnip") if "turnip" in text) == [
+        "Fry the turnip.",
+        "The turnip is boiled.",
+    ]
+    assert set(ask(ledger, "turnip", session="fork")) == {"Fry the turnip.", "The turnip is boiled."}
+    assert "Fry the turnip." not in ask(ledger, "turnip", session="main")
+
+
+def test_search_names_what_occurs_nowhere_in_the_scope(ledger: StoreLedger) -> None:
+    bake(ledger)
+
+    result = search_steps(ledger, StepQuery(text="What does Kevin say about src/auth/middleware.py and getUserName?"))
+
+    assert set(result.unknown_names) == {"Kevin", "getUserName"}
+
+
+def test_search_prefers_the_speaker_and_the_month_of_a_question(ledger: StoreLedger) -> None:
+    ledger.create("may")
+    for name in ("Bob", "Ann", "Cid"):
+        add(ledger, "may", spoken("user", f"I painted tree {name[0]}.", name=name, created=1_683_000_000_000))
+    ledger.create("july")
+    add(ledger, "july", spoken("user", "I painted lake D.", name="Dan", created=1_689_000_000_000))
+
+    assert ask(ledger, "What did Ann paint?")[0] == "I painted tree A."
+    assert ask(ledger, "What was painted in July 2023?")[0] == "I painted lake D."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x" * 1_000_000,
+        "flour " * 200_000,
+        'flour AND OR NOT NEAR(a b, 3) "unclosed * ^ : - ( ) {words}:x + rowid:1',
+        "a:b c-d e*f \"g' h; drop table steps; --",
+        "flour\x00\x01\x1b[31m\ud800",
+        "'\\ % _ | & ! <-> :*",
+        "f",
+        "what is it?",
+        "小麦粉",
+        "😀 🧵",
+        " \n\t",
+    ],
+)
+def test_search_answers_any_text(ledger: StoreLedger, text: str) -> None:
+    bake(ledger)
+    tell(ledger, "bread", "flour of wheat", "小麦粉を買う")
+
+    found = ask(ledger, text)
+
+    if "flour" in text:
+        assert found[0] == "flour of wheat"
+    if "小" in text:
+        assert found[0] == "小麦粉を買う"
+
+
+def test_search_forgets_a_deleted_session(ledger: StoreLedger) -> None:
+    bake(ledger)
+    assert ask(ledger, "dough")
+
+    ledger.delete("bread")
+
+    assert ask(ledger, "dough") == []
+    assert search_steps(ledger, StepQuery(text="auth middleware")).hits
+    assert list(ledger.verify()) == []
+
+
+def forget(ledger: StoreLedger, label: str, *names: str) -> None:
+    record = ledger.session(label)
+    assert record is not None
+    step = NewStep(kind="forget", closes=True, data={"forgotten_steps": list(names)})
+    ledger.append(label, step, after=record.tip)
+
+
+@pytest.mark.parametrize("is_indexed", [True, False])
+def test_search_does_not_find_a_forgotten_step(ledger: StoreLedger, is_indexed: bool) -> None:
+    bake(ledger)
+    [hit] = [each for each in search_steps(ledger, StepQuery(text="cookie login")).hits if "cookie" in each.text]
+    before = ask(ledger, "auth middleware")
+    if not is_indexed and hasattr(ledger.store, "step_index"):
+        ledger.store.step_index().drop()
+
+    forget(ledger, "auth", hit.step)
+
+    assert ask(ledger, "cookie") == []
+    assert search_steps(ledger, StepQuery(text="what about Cookie?")).unknown_names == ("Cookie",)
+    assert set(ask(ledger, "auth middleware")) == set(before) - {hit.text}
+    assert ledger.step(hit.step) is not None
+
+
+def test_search_does_not_find_a_step_that_a_fork_forgot(ledger: StoreLedger) -> None:
+    bake(ledger)
+    parent = ledger.session("auth")
+    assert parent is not None
+    ledger.create("other", head=parent.tip, origin="auth")
+    [hit] = [each for each in search_steps(ledger, StepQuery(text="cookie login")).hits if "cookie" in each.text]
+
+    forget(ledger, "other", hit.step)
+    if hasattr(ledger.store, "step_index"):
+        ledger.store.step_index().drop()
+
+    assert ask(ledger, "cookie") == []
+
+
+def test_a_forgotten_step_can_be_deleted(ledger: StoreLedger) -> None:
+    bake(ledger)
+    [hit] = [each for each in search_steps(ledger, StepQuery(text="cookie login")).hits if "cookie" in each.text]
+    forget(ledger, "auth", hit.step)
+    assert ask(ledger, "cookie") == []
+
+    ledger.delete("auth")
+
+    assert ask(ledger, "auth middleware") == []
+    assert ask(ledger, "rye dough")[0] == "We changed the rye dough again."
+
+
+def test_search_names_the_fork_that_keeps_steps_of_a_deleted_session(ledger: StoreLedger) -> None:
+    ledger.create("main")
+    steps = tell(ledger, "main", "The turnip is boiled.", "The onion is fried.")
+    ledger.create("fork", head=steps[0].id, origin="main")
+    tell(ledger, "fork", "Salt it.")
+    assert ask(ledger, "turnip")
+
+    ledger.delete("main")
+
+    hits = search_steps(ledger, StepQuery(text="turnip")).hits
+    assert (hits[0].session, hits[0].text) == ("fork", "The turnip is boiled.")
+    assert ask(ledger, "onion") == []
+
+
+def test_search_after_another_program_appended_finds_that(backend: Backend) -> None:
+    if backend.name == "memory":
+        pytest.skip("a ledger in memory has one program")
+    first, second = backend.open(), backend.open()
+    first.create("s")
+    tell(first, "s", "one turnip")
+    assert ask(first, "turnip") == ask(second, "turnip") == ["one turnip"]
+
+    tell(second, "s", "two onions")
+    third = backend.open()
+
+    assert ask(third, "onion")[0] == "two onions"
+    for each in (first, second, third):
+        each.close()
+
+
+def test_search_in_an_empty_ledger_finds_nothing(backend: Backend) -> None:
+    ledger = backend.open()
+
+    result = search_steps(ledger, StepQuery(text="anything, Bob?"))
+
+    assert (result.hits, result.coverage, result.turns) == ((), 0.0, 0)
+    ledger.close()
+
+
+def test_copy_with_an_index_is_searched_like_the_original(sqlite: SqliteLedger, tmp_path: Path) -> None:
+    bake(sqlite)
+    before = ask(sqlite, "auth middleware")
+    copy = open_sqlite(f"sqlite:///{tmp_path / 'copy.db'}")
+
+    sqlite.repair(copy)
+
+    assert ask(copy, "auth middleware") == before
+    assert list(copy.verify()) == []
+    copy.close()
+
+
+def test_deletion_leaves_no_word_in_the_file(sqlite: SqliteLedger, path: Path) -> None:
+    bake(sqlite)
+    add(sqlite, "bread", spoken("user", "My cat is fond of turnips.", name="Wilhelmina"))
+    assert ask(sqlite, "overnight cellar")
+    assert b"overnight" in read_files(path)
+
+    sqlite.delete("bread")
+
+    left = read_files(path).lower()
+    assert not [word for word in (b"overnight", b"cellar", b"wilhelmina", b"/kitchen/oven") if word in left]
+    assert ask(sqlite, "onions") == ["Onions first."]
+
+
+def read_files(path: Path) -> bytes:
+    return b"".join(each.read_bytes() for each in path.parent.glob(f"{path.name}*"))
+
+
+def corrupt(path: Path, *statements: str) -> None:
+    file = sqlite3.connect(path)
+    for statement in statements:
+        file.execute(statement)
+    file.commit()
+    file.close()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        ("update search_words_data set block = x'00ff00ff00ff00ff'",),
+        ("delete from search_words_data",),
+        ("drop table search_steps",),
+        ("update search_state set value = 'x' where name = 'last'",),
+        ("update search_state set value = '0.0' where name = 'version'",),
+        ("delete from search_branches",),
+    ],
+)
+def test_damaged_index_is_built_anew_and_loses_no_step(sqlite: SqliteLedger, path: Path, damage: Sequence[str]) -> None:
+    bake(sqlite)
+    before = ask(sqlite, "auth middleware")
+    sqlite.close()
+    corrupt(path, *damage)
+
+    ledger = open_sqlite(f"sqlite:///{path}")
+
+    assert list(ledger.verify()) == []
+    tell(ledger, "soup", "A turnip, too.")
+    assert ask(ledger, "turnip")[0] == "A turnip, too."
+    assert ask(ledger, "auth middleware") == before
+    ledger.close()
+
+
+def test_damaged_index_prevents_no_deletion(sqlite: SqliteLedger, path: Path) -> None:
+    bake(sqlite)
+    ask(sqlite, "dough")
+    sqlite.close()
+    corrupt(path, "update search_words_data set block = x'00ff00ff00ff00ff'")
+
+    ledger = open_sqlite(f"sqlite:///{path}")
+    ledger.delete("bread")
+
+    assert ask(ledger, "dough") == []
+    assert ask(ledger, "onions") == ["Onions first."]
+    ledger.close()
+
+
+def test_program_without_an_index_may_append_and_delete(
+    sqlite: SqliteLedger, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An older version knows nothing of the index: what it erases must not be found either."""
+    bake(sqlite)
+    assert ask(sqlite, "dough")
+    sqlite.close()
+    older = open_sqlite(f"sqlite:///{path}")
+    monkeypatch.setattr(older.store.step_index(), "forget", lambda _names: None)
+    tell(older, "soup", "A turnip, too.")
+    older.delete("bread")
+    older.close()
+
+    ledger = open_sqlite(f"sqlite:///{path}")
+
+    assert ask(ledger, "dough") == []
+    assert ask(ledger, "turnip")[0] == "A turnip, too."
+    ledger.close()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
+def test_ledger_that_cannot_be_written_is_searched(sqlite: SqliteLedger, path: Path) -> None:
+    bake(sqlite)
+    sqlite.close()
+    path.chmod(0o400)
+    path.parent.chmod(0o500)
+    try:
+        assert ask(open_sqlite(f"sqlite:///{path}"), "dough")[0] == "We changed the rye dough again."
+    finally:
+        path.parent.chmod(0o700)
+
+
+@pytest.mark.parametrize(("method", "name"), [("write", "SQLITE_READONLY"), ("write_without_sync", "SQLITE_CANTOPEN")])
+def test_ledger_whose_index_cannot_be_written_is_searched(
+    sqlite: SqliteLedger, monkeypatch: pytest.MonkeyPatch, method: str, name: str
+) -> None:
+    bake(sqlite)
+
+    def refuse(_work: object, **_options: object) -> None:
+        error = sqlite3.OperationalError("attempt to write a readonly database")
+        error.sqlite_errorname = name
+        from nexus_plugins.ledger.sqlite.database import build_sqlite_error
+
+        raise build_sqlite_error(error, sqlite.store.path)
+
+    monkeypatch.setattr(sqlite.store, method, refuse)
+
+    assert ask(sqlite, "dough")[0] == "We changed the rye dough again."
+
+
+def test_index_of_a_session_follows_its_directory(sqlite: SqliteLedger) -> None:
+    bake(sqlite)
+    assert ask(sqlite, "onions", directory="/kitchen")
+    sqlite.update("soup", data={"cwd": "/garden"})
+    tell(sqlite, "soup", "A turnip, too.")
+
+    assert ask(sqlite, "turnip", directory="/garden")[0] == "A turnip, too."
+    assert "A turnip, too." not in ask(sqlite, "turnip onions", directory="/kitchen")
+    assert "A turnip, too." in ask(sqlite, "turnip onions", session="soup")
+
+
+def test_index_has_no_copy_of_the_text(sqlite: SqliteLedger, path: Path) -> None:
+    bake(sqlite)
+    before = read_files(path).count(b"In the auth middleware")
+    ask(sqlite, "auth")
+    sqlite.close()
+
+    assert read_files(path).count(b"In the auth middleware") <= before
+    file = sqlite3.connect(path)
+    assert "search_words_content" not in [name for (name,) in file.execute("select name from sqlite_master")]
+    file.close()
