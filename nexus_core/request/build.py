@@ -9,37 +9,44 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nexus_core.dialects.tools import complete_schemas, find_invalid_tools
 from nexus_core.history.budget import require_within_budget
-from nexus_core.history.items import PREVIEW_TURN, HistoryItem, get_bytes, get_tokens, split_history
-from nexus_core.history.truncation import fit_items
-from nexus_core.request.input import add_event
-from nexus_core.request.placements import place_pieces, read_section_entries
-from nexus_core.request.renderer import arrange_messages
-from nexus_core.request.window import ContextWindow
+from nexus_core.history.truncation import PREVIEW_TURN, HistoryItem, fit_items, get_bytes, get_tokens, split_history
+from nexus_core.ledger.codec import compute_blob_digest
+from nexus_core.request.input import InputRenderer, add_event, build_session_start_message_at, read_section_entries
+from nexus_core.request.placements import place_memories, place_pieces
+from nexus_core.request.prefix import build_change_notice, write_sections
+from nexus_core.request.runtime import ContextWindow
+from nexus_core.request.static_context import arrange_messages
 from nexus_core.text.safety import visible_line
-from nexus_core.thread.totals import get_parent_turn
+from nexus_core.thread.projection import (
+    ReadLimits,
+    list_dropped_steps,
+    list_masked_steps,
+    read_thread,
+    read_truncated_thread,
+)
+from nexus_core.thread.state import get_parent_turn
 from nexus_core.types.assembled import AssembledContext
 from nexus_core.types.layers import LoadedLayers
+from nexus_core.types.ledger import NewStep
+from nexus_core.types.payloads import RenderedPayload
 from nexus_core.types.plugins import Finding
-from nexus_core.types.prompt import format_source
+from nexus_core.types.prompt import ArrangeRequest, PastMessage, format_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from nexus_core.errors import BudgetError
-    from nexus_core.history.items import TruncationPoint
-    from nexus_core.history.truncation import FitLimits, KeptItems
-    from nexus_core.request.input import RenderedInput, UserInput
-    from nexus_core.request.placements import SectionEntry
+    from nexus_core.history.truncation import FitLimits, KeptItems, TruncationPoint
+    from nexus_core.request.input import RenderedInput, SectionEntry, UserInput
     from nexus_core.request.prefix import PendingPrefix, Prefix
     from nexus_core.request.runtime import SessionRuntime
     from nexus_core.request.static_context import StaticContext
     from nexus_core.thread.cache import ThreadCache
-    from nexus_core.thread.state import SessionState
-    from nexus_core.thread.turns import Turn
+    from nexus_core.thread.state import SessionState, Turn
     from nexus_core.types.budget import Decision
     from nexus_core.types.compaction import CompactionTrigger
-    from nexus_core.types.ledger import NewStep
     from nexus_core.types.messages import Message, Tool
     from nexus_core.types.prompt import ArrangedMessages, Placement, Renderer, Section
     from nexus_core.types.request import Request
@@ -85,6 +92,7 @@ class CallPlan(NamedTuple):
         trigger: Why earlier turns should be summarized first; None if nothing requires it.
         input: The open turn's input as it is sent, without memories.
         overflows: True if the call does not fit even without everything that may be left out.
+        lead: The memories in the first of the messages; empty if it has none.
     """
 
     request: Request
@@ -105,6 +113,7 @@ class CallPlan(NamedTuple):
     trigger: CompactionTrigger | None = None
     input: HistoryItem | None = None
     overflows: bool = False
+    lead: tuple[Section, ...] = ()
 
     @property
     def prefix_tokens(self) -> dict[str, int]:
@@ -114,8 +123,8 @@ class CallPlan(NamedTuple):
     def place(self) -> tuple[Placement, ...]:
         """Return source, tokens and decision of every piece of the call."""
         return place_pieces(
-            self.place_prefix(),
-            self.items,
+            (*self.place_prefix(), *place_memories(self.lead, self.window.sizer.counter)),
+            self.items[1:] if self.lead else self.items,
             self.turn,
             dropped=[each for each in self.decisions if each.action == "dropped"],
             entries=self.entries,
@@ -144,9 +153,10 @@ def build_request(plan: CallPlan) -> AssembledContext:
     memory = sum(each.tokens for each in plan.entries if each.kind == "memory" and not each.refusal)
     memory = min(memory, input_tokens)
     progress_tokens = list(map(get_tokens, progress))
+    lead_tokens = past_tokens[0] if plan.lead else 0
     used = plan.prefix_tokens | {
-        "history": sum(past_tokens) + sum(progress_tokens),
-        "memory": memory,
+        "history": sum(past_tokens) - lead_tokens + sum(progress_tokens),
+        "memory": memory + lead_tokens,
         "event": input_tokens - memory,
     }
     measured = window.count_fixed_bytes(plan.prefix) | {
@@ -191,8 +201,6 @@ def arrange_items(
     request: Request, renderer: Renderer, items: Sequence[HistoryItem], turn: str, tools: tuple[Tool, ...]
 ) -> ArrangedMessages:
     """Return history and input as a renderer that rearranges them sends them; arguments as in `CallPlan`."""
-    from nexus_core.types.prompt import ArrangeRequest, PastMessage
-
     history, current, _ = split_history(items, turn)
     past = tuple(
         PastMessage(each.message, each.created, each.is_input, each.original or each.message) for each in history
@@ -290,15 +298,25 @@ class _Planner:
         self._request = replace(request, model=model)
         self._cut = state.cut if window.limits(self._turn, state.tip).still_holds(state.cut) else None
         is_new = user_input is not None or (opened is not None and not opened.is_rendered)
-        # None if the input was rendered before.
-        self._sections = runtime.host.current_sections(self._request, static.loaded) if is_new else None
+        self._memory_findings: tuple[Finding, ...] = ()
+        self._unsent = set(state.newest.unsent_memories)
+        self._lead_role = state.newest.memory_role
+        self._lead = runtime.prefixes.read_sections(state.newest.memories)
+        self._new_lead: tuple[Section, ...] = ()
+        self._sent_lead: tuple[Section, ...] = ()
         self._history = self._read_history()
+        # None if the input was rendered before.
+        self._sections = self._build_current_sections() if is_new else None
 
     def plan(self, find_trigger: Callable[[int, int], CompactionTrigger | None] | None) -> CallPlan:
         """Choose prefix, history, input, tools and budget, in this order."""
         opened, turn, static, window = self._opened, self._turn, self._static, self._window
         pending, kept, rendered = self._choose_prefix()
-        entries = rendered.entries if rendered else read_section_entries(opened.get_rendered("told")) if opened else []
+        if self._drop_memories(pending, kept):
+            pending, kept, rendered = self._choose_prefix()
+        entries = (
+            rendered.entries if rendered else read_section_entries(opened.rendered.section_entries) if opened else []
+        )
         stores = opened is not None and self._user_input is None
         plan = CallPlan(
             request=self._request,
@@ -312,10 +330,11 @@ class _Planner:
             decisions=(*self._list_dropped(kept.cut), *self._list_masked(kept)),
             place_prefix=partial(self._place_prefix, pending),
             parent_turn=self._find_parent_turn(),
-            findings=(*window.findings, *self._find_invalid_tools(pending.prefix.tools)),
+            findings=(*window.findings, *self._memory_findings, *self._find_invalid_tools(pending.prefix.tools)),
             loaded=static.loaded,
             pending=self._build_rendered_step(opened, pending, kept.cut, rendered) if opened and stores else None,
             input=rendered.plain if rendered else self._find_input(kept.sent),
+            lead=self._sent_lead,
         )
         if find_trigger is None:
             return plan
@@ -328,18 +347,18 @@ class _Planner:
     def _choose_prefix(self) -> tuple[PendingPrefix, KeptItems, RenderedInput | None]:
         """Return the prefix and what stays beside it; a new prefix if change notices are dropped, or do not fit."""
         prefixes, state, static, now = self._runtime.prefixes, self._state, self._static, self._now
-        before = prefixes.find(state.epoch, state.sections_digest)
-        pending = prefixes.continue_or_begin(before, static, state.reloads, now)
+        before = prefixes.find(state.newest.epoch, state.newest.sections_digest)
+        pending = prefixes.continue_or_begin(before, static, state.stored_options.reloads, now)
         kept, rendered = self._fit_beside(pending)
         if not pending.blobs and self._needs_new_prefix(pending, kept, rendered):
-            pending = prefixes.begin(before, static, state.reloads, now)
+            pending = prefixes.begin(before, static, state.stored_options.reloads, now)
             kept, rendered = self._fit_beside(pending)
         return pending, kept, rendered
 
     def _needs_new_prefix(self, pending: PendingPrefix, kept: KeptItems, rendered: RenderedInput | None) -> bool:
         """Return True if a prompt with all changes must replace one beside notices of them."""
         is_cut_anew = kept.cut is not None and kept.cut != self._state.cut
-        if is_cut_anew and self._state.sections_digest not in ("", pending.prefix.sections_digest):
+        if is_cut_anew and self._state.newest.sections_digest not in ("", pending.prefix.sections_digest):
             return True  # the notice may have been dropped; everything after the prompt is read anew in any case
         has_notice = rendered is not None and bool(self._build_notices(pending))
         return has_notice and self._count_excess(pending, kept) > 0
@@ -361,16 +380,45 @@ class _Planner:
         return kept, rendered
 
     def _select(self, pending: PendingPrefix, limits: FitLimits) -> tuple[KeptItems, RenderedInput | None]:
+        """Return the messages that fit with the memories before them, and the input if it is rendered now."""
+        kept, rendered = self._select_messages(pending, limits)
+        self._sent_lead = ()
+        if self._lead or self._new_lead:
+            from nexus_core.request.memories import prepend_memories
+
+            role, sizer = self._lead_role, self._window.sizer
+            kept, self._sent_lead = prepend_memories(
+                kept, self._lead, self._new_lead, role=role, limits=limits, sizer=sizer
+            )
+        return kept, rendered
+
+    def _select_messages(self, pending: PendingPrefix, limits: FitLimits) -> tuple[KeptItems, RenderedInput | None]:
         """Return the messages that fit, and the input rendered now if it was not rendered before."""
         window, turn, history, cut = self._window, self._turn, self._history, self._cut
         if self._sections is None:
             return fit_items(window.add_input_margin(history, turn), cut, limits), None
-        from nexus_core.request.input import InputRenderer
-
         sections = [*self._build_notices(pending), *self._sections]
         renderer = InputRenderer(self._request, self._static, sections, window, self._now)
         before = [each for each in history if not (each.is_input and each.turn == turn)]
         return renderer.fit(self._get_raw_input(), before, cut, limits)
+
+    def _drop_memories(self, pending: PendingPrefix, kept: KeptItems) -> bool:
+        """Take all memories out of earlier messages if not everything fits: they give way before the history."""
+        used = kept.taken + sum(self._window.prefix_sizer.count_tokens(pending.prefix).values())
+        if self._cache is None or used <= self._window.available_tokens:
+            return False
+        from nexus_core.request.memories import build_memory_key, find_injected_memories, strip_memories
+
+        injected = {
+            build_memory_key(item.turn, entry.id)
+            for item, entry in find_injected_memories(self._cache, self._history)
+            if item.turn != self._turn
+        }
+        if injected <= self._unsent:
+            return False
+        self._unsent |= injected
+        self._history = strip_memories(self._cache, self._history, self._unsent, self._window.sizer)
+        return True
 
     def _count_excess(self, pending: PendingPrefix, kept: KeptItems) -> int:
         """Return how many tokens do not fit; negative if some are left."""
@@ -393,19 +441,20 @@ class _Planner:
         tip, turn, sizer = self._state.tip, self._turn, self._window.sizer
         if tip is None or self._cache is None:
             return [self._build_start_item()] if self._starts_session else []
-        from nexus_core.thread.projection import ReadLimits, read_thread, read_truncated_thread
-
         if self._cut is not None:
-            return read_truncated_thread(self._cache, tip, sizer, self._cut, turn)
-        is_bounded = self._window.strategy.name == NEWEST_FIRST and not self._state.pins
-        return read_thread(
-            self._cache, tip, sizer, ReadLimits(self._window.available_tokens if is_bounded else None, turn)
-        )
+            items = read_truncated_thread(self._cache, tip, sizer, self._cut, turn)
+        else:
+            is_bounded = self._window.strategy.name == NEWEST_FIRST and not self._state.newest.pins
+            limits = ReadLimits(self._window.available_tokens if is_bounded else None, turn)
+            items = read_thread(self._cache, tip, sizer, limits)
+        if not self._unsent:
+            return items
+        from nexus_core.request.memories import strip_memories
+
+        return strip_memories(self._cache, items, self._unsent, sizer)
 
     def _build_start_item(self) -> HistoryItem:
         """Return the first message of a session that is not stored yet."""
-        from nexus_core.request.input import build_session_start_message_at
-
         message, sizer = build_session_start_message_at(self._now), self._window.sizer
         tokens, size = sizer.count_tokens(message), sizer.count_bytes(message)
         return HistoryItem(message, tokens, START_TURN, is_input=True, size=size)
@@ -419,13 +468,37 @@ class _Planner:
     def _find_input(self, items: Sequence[HistoryItem]) -> HistoryItem | None:
         return next((each for each in items if each.is_input and each.turn == self._turn), None)
 
+    def _build_current_sections(self) -> list[Section]:
+        """Return the sections of plugins for a new input, and the memories that it recalls."""
+        sections = list(self._runtime.host.current_sections(self._request, self._static.loaded))
+        if self._static.settings.get("memory.enabled") is not True:
+            return sections
+        from nexus_core.request.memories import EarlierMemories, recall_sections
+
+        recalled = recall_sections(
+            self._runtime,
+            self._cache,
+            self._request,
+            self._static,
+            self._history,
+            known=EarlierMemories(self._lead, self._unsent),
+            count=self._window.sizer.counter.count,
+        )
+        self._memory_findings = recalled.findings
+        position = self._static.settings.get("memory.position", "after_history")
+        # A renderer that rearranges messages knows no message before the history.
+        if position == "after_history" or self._static.renderer.arrange is not None:
+            return [*sections, *recalled.sections]
+        self._new_lead = tuple(recalled.sections)
+        if self._new_lead:
+            self._lead_role = "system" if position == "system" else "user"
+        return sections
+
     def _build_notices(self, pending: PendingPrefix) -> list[Section]:
         """Return what has changed since the model read its sections; nothing for a new prefix."""
-        sent = self._state.sections_digest or pending.prefix.sections_digest
+        sent = self._state.newest.sections_digest or pending.prefix.sections_digest
         if pending.blobs or not sent or sent == self._static.sections_digest:
             return []
-        from nexus_core.request.prefix import build_change_notice
-
         notice = build_change_notice(self._runtime.prefixes.read_sections(sent), self._static.sections)
         return [] if notice is None else [notice]
 
@@ -436,22 +509,16 @@ class _Planner:
         rules = self._runtime.dialects.rules(self._window.model.api) if tools else None
         if rules is None:
             return ()
-        from nexus_core.dialects.tools import complete_schemas, find_invalid_tools
-
         return tuple(find_invalid_tools(complete_schemas(tools, rules), rules))
 
     def _list_dropped(self, cut: TruncationPoint | None) -> tuple[Decision, ...]:
         if cut is None or self._cache is None:
             return ()
-        from nexus_core.thread.projection import list_dropped_steps
-
         return tuple(list_dropped_steps(self._cache, cut, self._state.tip, self._window.sizer.name))
 
     def _list_masked(self, kept: KeptItems) -> tuple[Decision, ...]:
         if kept.cut is None or kept.cut.hidden is None or self._cache is None:
             return ()
-        from nexus_core.thread.projection import list_masked_steps
-
         return tuple(list_masked_steps(self._cache, kept.sent))
 
     def _place_prefix(self, pending: PendingPrefix) -> tuple[Placement, ...]:
@@ -471,27 +538,46 @@ class _Planner:
         self, turn: Turn, pending: PendingPrefix, cut: TruncationPoint | None, rendered: RenderedInput | None
     ) -> PendingRender | None:
         """Return the step that records what is sent from now on; None if the stored steps say it already."""
-        from nexus_core.types.ledger import NewStep
-
-        state, static, blobs = self._state, self._static, pending.blobs
+        state, static = self._state, self._static
         stored_cut = None if cut is None else cut.to_json()
-        is_stored = state.epoch == pending.prefix.digest and turn.get_rendered("model") == self._model
-        is_stored = is_stored and state.settings_digest in ("", static.settings_digest)
-        if rendered is None and is_stored and (state.tip is None or state.tip.data.get("cut") == stored_cut):
+        is_stored = state.newest.epoch == pending.prefix.digest and turn.rendered.model == self._model
+        is_stored = is_stored and state.newest.settings_digest in ("", static.settings_digest)
+        changed, lead_blobs = self._find_memory_changes()
+        blobs = (*pending.blobs, *lead_blobs)
+        is_stored = is_stored and not changed
+        if rendered is None and is_stored and (state.tip is None or state.newest.cut == stored_cut):
             return None
-        data: dict[str, Any] = {"epoch": pending.prefix.digest, "cut": stored_cut, "model": self._model}
-        data |= {"setup": static.settings_digest, "session": static.request.session}
-        if pending.blobs or not state.sections_digest:
-            data["view"] = pending.prefix.sections_digest
-        if rendered is None:
-            return PendingRender(NewStep(kind="sealed", data=data), (*blobs, static.settings_blob))
-        if not blobs:
-            data["view"], blobs = static.sections_digest, (static.sections_blob,)
-        data |= {
-            "renderer": static.renderer.name,
-            "context": [dict(rendered.context)],
-            "told": [each.to_json() for each in rendered.entries],
-        }
-        return PendingRender(
-            NewStep(kind="sealed", messages=(rendered.message,), data=data), (*blobs, static.settings_blob)
+        payload = RenderedPayload(
+            epoch=pending.prefix.digest,
+            cut=stored_cut,
+            model=self._model,
+            settings_digest=static.settings_digest,
+            session=static.request.session,
+            **changed,
         )
+        if pending.blobs or not state.newest.sections_digest:
+            payload = payload.replace(sections_digest=pending.prefix.sections_digest)
+        if rendered is None:
+            return PendingRender(NewStep(kind="sealed", data=payload.to_json()), (*blobs, static.settings_blob))
+        if not pending.blobs:
+            payload, blobs = payload.replace(sections_digest=static.sections_digest), (static.sections_blob, *blobs)
+        payload = payload.replace(
+            renderer=static.renderer.name,
+            context=[dict(rendered.context)],
+            section_entries=[each.to_json() for each in rendered.entries],
+        )
+        return PendingRender(
+            NewStep(kind="sealed", messages=(rendered.message,), data=payload.to_json()),
+            (*blobs, static.settings_blob),
+        )
+
+    def _find_memory_changes(self) -> tuple[dict[str, Any], tuple[bytes, ...]]:
+        """Return the fields about memories that differ from the stored ones, and the blobs that they name."""
+        newest, changes = self._state.newest, dict[str, Any]()
+        blobs: tuple[bytes, ...] = ()
+        if self._sent_lead != self._lead:
+            blobs = (write_sections(self._sent_lead),) if self._sent_lead else ()
+            changes = {"memories": compute_blob_digest(blobs[0]) if blobs else "", "memory_role": self._lead_role}
+        if self._unsent != set(newest.unsent_memories):
+            changes["unsent_memories"] = tuple(sorted(self._unsent))
+        return changes, blobs

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from nexus_core.history.truncation import read_truncation_point
 from nexus_core.request.prefix import find_changed_sections
-from nexus_core.thread.state import SessionState
-from nexus_core.thread.turns import Turn, get_step_usage
+from nexus_core.thread.state import Turn
 from nexus_core.types.assembled import CacheMiss, CacheReport
+from nexus_core.types.payloads import RenderedPayload, ReplyPayload
 from nexus_core.types.prompt import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from nexus_core.history.items import TruncationPoint
+    from nexus_core.history.truncation import TruncationPoint
     from nexus_core.request.prefix import Prefix, PrefixStore
     from nexus_core.request.runtime import SessionRuntime
     from nexus_core.thread.cache import ThreadCache
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
     from nexus_core.types.prompt import Section
     from nexus_core.types.settings import Settings
 
-CACHE_LIFETIME_MS = 5 * 60 * 1000
-"""Providers cache a prefix for at least five minutes, unless the call asks for longer."""
+CACHE_LIFETIME_MS, LONG_CACHE_LIFETIME_MS = 5 * 60 * 1000, 60 * 60 * 1000
+"""Providers cache a prefix for at least five minutes after its last use, or for an hour if the call asks for it."""
+MS_PER_MINUTE = 60 * 1000
 CACHE_TOLERANCE = 0.75
 """A smaller share of the expected tokens is a miss. It is not 1, because providers cache in blocks and count tokens in
 their own way."""
@@ -39,6 +41,8 @@ class CallFacts(NamedTuple):
         sent: Tokens of the call by our count; None if they were not counted.
         cached: Tokens from the cache; None if the provider did not report them.
         at: When its reply was recorded, in milliseconds since 1970.
+        sent_at: When it was sent, so that the time of the reply does not count as a pause; None if unknown.
+        lifetime: How long the provider caches it, in milliseconds.
     """
 
     model: str
@@ -48,6 +52,8 @@ class CallFacts(NamedTuple):
     sent: int | None
     cached: int | None
     at: int
+    sent_at: int | None = None
+    lifetime: int = CACHE_LIFETIME_MS
 
 
 def get_cache_report(runtime: SessionRuntime, cache: ThreadCache, step: Step, settings: Settings) -> CacheReport:
@@ -69,6 +75,31 @@ def get_cache_report(runtime: SessionRuntime, cache: ThreadCache, step: Step, se
     if earlier is not None and before is None:
         return CacheReport(got=facts.cached)
     return _build_report(facts, before, runtime.prefixes, runtime.get_model(facts.model, settings).cache_minimum)
+
+
+def find_expiry(reply: Step, at: int) -> CacheMiss | None:
+    """Return the cache miss of a call that comes too late after a reply; None if it comes in time.
+
+    Args:
+        reply: The step with the reply to the call before.
+        at: When the later call is sent, in milliseconds since 1970.
+    """
+    return _find_expiry(reply.created, at, get_cache_lifetime(reply))
+
+
+def _find_expiry(before: int, at: int, lifetime: int) -> CacheMiss | None:
+    if at - before <= lifetime:
+        return None
+    pause, limit = (at - before) // MS_PER_MINUTE, lifetime // MS_PER_MINUTE
+    return CacheMiss(cause="time", message=f"expired after {limit} min, the previous call was {pause:,} min earlier")
+
+
+def get_cache_lifetime(reply: Step) -> int:
+    """Return how long a provider caches the call of a reply in milliseconds, by what it reported to have written."""
+    usage = reply.payload.usage if isinstance(reply.payload, ReplyPayload) else None
+    if usage is not None and 2 * usage.cache_write_1h_tokens > usage.cache_write_tokens:
+        return LONG_CACHE_LIFETIME_MS
+    return CACHE_LIFETIME_MS
 
 
 def list_cache_reports(
@@ -97,14 +128,19 @@ def _find_calls(steps: Iterable[Step]) -> Iterator[tuple[Step, CallFacts | None]
     The rendered step before a reply names its model.
     """
     unmatched: list[Step] = []
+    sent_at: dict[str, int] = {}
+    newer: Step | None = None
     for step in steps:
+        if newer is not None and newer.kind == "reply":
+            sent_at[newer.id] = step.created
+        newer = step
         if unmatched and unmatched[0].turn != step.turn:
             yield from ((reply, None) for reply in unmatched)
             unmatched = []
         if step.kind == "reply":
             unmatched.append(step)
-        elif step.kind == "sealed" and "model" in step.data:
-            yield from ((reply, _build_call_facts(reply, step.data["model"])) for reply in unmatched)
+        elif isinstance(step.payload, RenderedPayload) and (model := step.payload.model) is not None:
+            yield from ((reply, _build_call_facts(reply, model, sent_at.pop(reply.id, None))) for reply in unmatched)
             unmatched = []
     yield from ((reply, None) for reply in unmatched)
 
@@ -112,22 +148,28 @@ def _find_calls(steps: Iterable[Step]) -> Iterator[tuple[Step, CallFacts | None]
 def _read_call_facts(cache: ThreadCache, step: Step) -> CallFacts | None:
     if step.kind != "reply":
         return None
-    return _build_call_facts(step, Turn(cache.read_turn(step.id)).get_rendered("model"))
+    turn = cache.read_turn(step.id)
+    return _build_call_facts(step, Turn(turn).rendered.model, turn[-2].created if turn[1:] else None)
 
 
-def _build_call_facts(step: Step, model: object) -> CallFacts | None:
-    """Return the facts of a reply's call; None if it was not assembled here."""
-    usage, sent, state = get_step_usage(step), step.data.get("sent"), SessionState(None, step, None)
-    if not isinstance(model, str) or not state.epoch:
+def _build_call_facts(step: Step, model: str | None, sent_at: int | None) -> CallFacts | None:
+    """Return the facts of a reply's call; None if it was not assembled here.
+
+    The call was sent when the step before the reply was recorded.
+    """
+    reply = step.payload
+    if model is None or not isinstance(reply, ReplyPayload) or not reply.epoch:
         return None
     return CallFacts(
         model=model,
-        epoch=state.epoch,
-        cut=state.cut,
+        epoch=reply.epoch,
+        cut=read_truncation_point(reply.cut),
         compaction=step.compaction,
-        sent=sent if isinstance(sent, int) else None,
-        cached=None if usage is None else usage.cached_input_tokens,
+        sent=reply.sent,
+        cached=None if reply.usage is None else reply.usage.cached_input_tokens,
         at=step.created,
+        sent_at=sent_at,
+        lifetime=get_cache_lifetime(step),
     )
 
 
@@ -181,11 +223,14 @@ def _find_causes(
     call: CallFacts, before: CallFacts, minimum: int, blame_prefix: Callable[[], CacheMiss | None]
 ) -> Iterator[CacheMiss]:
     """Yield possible causes of a cache miss, likeliest first, at least one."""
+    expiry = _find_expiry(before.at, call.at if call.sent_at is None else call.sent_at, before.lifetime)
     if before.sent is not None and before.sent < minimum:
         short = f"the beginning has {before.sent:,} tokens, and {call.model} caches none below {minimum:,}"
         yield CacheMiss(cause="short", message=short)
     if call.model != before.model:
         yield CacheMiss(cause="model", name=call.model, message=f"{call.model} was asked instead of {before.model}")
+    if expiry is not None and not call.cached:  # a change further on leaves what comes before it in the cache
+        yield expiry
     if call.epoch != before.epoch:
         blame = blame_prefix()
         if blame is not None:
@@ -194,9 +239,8 @@ def _find_causes(
         yield CacheMiss(cause="compaction", message="a summary took the place of earlier turns")
     if call.cut != before.cut:
         yield CacheMiss(cause="cut", message="earlier turns were left out so that it fits")
-    if call.at - before.at > CACHE_LIFETIME_MS:
-        minutes = (call.at - before.at) // 60_000
-        yield CacheMiss(cause="time", message=f"the previous call was {minutes:,} minutes ago, and caches last five")
+    if expiry is not None:
+        yield expiry
     yield CacheMiss(cause="unknown", message="both calls start alike, and nothing shows why it was not cached")
 
 

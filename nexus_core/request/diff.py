@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from nexus_core.dialects.neutral import encode_value
 from nexus_core.dialects.registry import BUILT_IN_DIALECTS
-from nexus_core.ledger.json_text import write_canonical_json, write_json
-from nexus_core.types.digest import blake2b
+from nexus_core.ledger.store import write_canonical_json, write_json
+from nexus_core.types.base import blake2b
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -8,29 +8,26 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, get_args
 
-from nexus_core.dialects.fields import ErrorPath, describe_json_value, to_json_types
+from nexus_core.dialects.fields import ErrorPath, describe_json_value, read_path, read_text, read_texts, to_json_types
 from nexus_core.dialects.neutral import decode_value, encode_value
 from nexus_core.errors import MessageError, UnknownNameError, UsageError
 from nexus_core.history.groups import build_session_start_message
 from nexus_core.history.truncation import fit_items
-from nexus_core.ledger.json_text import write_json
+from nexus_core.ledger.store import write_json
 from nexus_core.rendering import render_current_section
-from nexus_core.request.placements import build_section_entry
-from nexus_core.request.renderer import render_input
-from nexus_core.request.runtime import get_number
-from nexus_core.thread.arguments import read_path, read_text, read_texts
+from nexus_core.request.static_context import render_input
 from nexus_core.types.messages import Message, Part, Text
+from nexus_core.types.prompt import Source
 
 if TYPE_CHECKING:
     import os
 
     from nexus_core.dialects.registry import DialectRegistry
-    from nexus_core.history.items import HistoryItem, TruncationPoint
-    from nexus_core.history.truncation import FitLimits, KeptItems
-    from nexus_core.request.placements import SectionEntry
+    from nexus_core.history.truncation import FitLimits, HistoryItem, KeptItems, TruncationPoint
+    from nexus_core.request.runtime import ContextWindow
     from nexus_core.request.static_context import StaticContext
-    from nexus_core.request.window import ContextWindow
     from nexus_core.types.messages import JSON
+    from nexus_core.types.payloads import SessionPayload
     from nexus_core.types.prompt import Section
     from nexus_core.types.request import Request
 
@@ -219,12 +216,11 @@ _FIELD_READERS: dict[str, Callable[[object, str], Any]] = {
 }
 
 
-def inherit_user_profile(user_input: UserInput, stored_options: JSON) -> UserInput:
+def inherit_user_profile(user_input: UserInput, stored_options: SessionPayload) -> UserInput:
     """Return the input with the stored profile of its session, unless it has its own."""
-    profile = stored_options.get(PROFILE_FIELD)
-    if PROFILE_FIELD in user_input.event or not profile:
+    if PROFILE_FIELD in user_input.event or not stored_options.profile:
         return user_input
-    return user_input._replace(event={**user_input.event, PROFILE_FIELD: profile})
+    return user_input._replace(event={**user_input.event, PROFILE_FIELD: stored_options.profile})
 
 
 def add_event(request: Request, message: Message | None, event: JSON) -> Request:
@@ -241,6 +237,76 @@ def build_session_start_message_at(now: int) -> Message:
 
 
 # ---- rendering ------------------------------------------------------------------------------------------------------
+
+
+class SectionEntry(NamedTuple):
+    """A section of the input, as it is stored with the rendered message.
+
+    Attributes:
+        id, title, kind: As in the section.
+        source: The file or plugin of the section.
+        tokens: Tokens of the section, also if it was left out.
+        digest: The digest of its text.
+        refusal: The rule by which it was left out; "" if it is sent.
+        reason: Why a memory was recalled; "" for other sections.
+        span: Where a memory begins and ends in the first text of the message, so that it can be taken out; None for
+            other sections.
+    """
+
+    id: str
+    title: str
+    kind: str
+    source: Source
+    tokens: int
+    digest: str
+    refusal: str = ""
+    reason: str = ""
+    span: tuple[int, int] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry as it is stored."""
+        source: dict[str, Any] = {
+            "uri": self.source.uri,
+            "plugin": self.source.plugin,
+            "trust": self.source.trust,
+        }
+        if self.source.lines is not None:
+            source["lines"] = list(self.source.lines)
+        stored = {**self._asdict(), "source": source}
+        optional = {"reason": self.reason, "span": None if self.span is None else list(self.span)}
+        return {name: value for name, value in stored.items() if name not in optional} | {
+            name: value for name, value in optional.items() if value
+        }
+
+
+def read_section_entries(value: object) -> list[SectionEntry]:
+    """Parse the stored entries of a rendered message."""
+    rows = value if isinstance(value, list) else []
+    return [
+        SectionEntry(**{**each, "source": _read_source(each["source"]), "span": _read_pair(each.get("span"))})
+        for each in rows
+    ]
+
+
+def _read_source(stored: dict[str, Any]) -> Source:
+    return Source(**{**stored, "lines": _read_pair(stored.get("lines"))})
+
+
+def _read_pair(value: object) -> tuple[int, int] | None:
+    return (value[0], value[1]) if isinstance(value, list) and len(value) == 2 else None  # noqa: PLR2004 - a pair
+
+
+def build_section_entry(section: Section, tokens: int, refusal: str = "") -> SectionEntry:
+    """Return the entry of a section that is sent, or left out by the rule `refusal`."""
+    source = section.source or Source(uri="plugin:nexus")
+    reason = get_recall_reason(section)
+    return SectionEntry(section.id, section.title, section.kind, source, tokens, section.digest, refusal, reason)
+
+
+def get_recall_reason(section: Section) -> str:
+    """Return why a memory was recalled; "" for other sections."""
+    recalled = section.data.get("memory") if section.kind == "memory" else None
+    return str(recalled.get("reason", "")) if isinstance(recalled, dict) else ""
 
 
 class RenderedInput(NamedTuple):
@@ -294,7 +360,7 @@ class InputRenderer:
         """
         plain = self._render(raw, without_memories(self._sections))
         kept = fit_items([*before, plain], cut, limits)
-        memory_limit = get_number(self._static.settings, "budget.memory", MAX_MEMORY_TOKENS)
+        memory_limit = self._static.settings.get_number("budget.memory", MAX_MEMORY_TOKENS)
         free_tokens, free_bytes = limits.room - kept.tokens, limits.bytes - kept.bytes
         memory_tokens = min(memory_limit, free_tokens)
         chosen = choose_memories(self._sections, memory_tokens, self._window.sizer.counter.count)
@@ -305,7 +371,10 @@ class InputRenderer:
             rendered = self._render(raw, chosen.sections)
         rule = "budget.memory" if memory_tokens == memory_limit else "room"
         entries = [
-            *map(self._build_entry, chosen.sections),
+            *(
+                self._build_entry(each)._replace(span=find_memory_span(each, rendered.message))
+                for each in chosen.sections
+            ),
             *(self._build_entry(each, rule) for each in chosen.left_out),
         ]
         hooks = sum(each.source is not None and bool(each.source.plugin) for each in chosen.sections)
@@ -385,6 +454,17 @@ def choose_memories(sections: Sequence[Section], room: int, count: Callable[[str
         left_out.append(section)
     left_out_ids = {id(section) for section in left_out}
     return ChosenMemories([section for section in sections if id(section) not in left_out_ids], left_out)
+
+
+def find_memory_span(section: Section, message: Message) -> tuple[int, int] | None:
+    """Return where a memory is in the first text of a rendered message; None if it cannot be found there."""
+    first = message.parts[0] if message.parts else None
+    if section.kind != "memory" or not isinstance(first, Text):
+        return None
+    for block in (render_current_section(section), section.text):
+        if first.text.count(block) == 1:
+            return first.text.index(block), first.text.index(block) + len(block)
+    return None
 
 
 def without_memories(sections: Sequence[Section]) -> list[Section]:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
-from nexus_core.dialects.requests import count_message_bytes, count_tool_bytes
-from nexus_core.history.items import split_history
-from nexus_core.history.media_placeholders import REQUEST_BYTES_RULE
+from nexus_core.history.shorten import REQUEST_BYTES_RULE
+from nexus_core.history.truncation import split_history
 from nexus_core.rendering import render_section
+from nexus_core.request.input import get_recall_reason
 from nexus_core.tokens.messages import count_tools
+from nexus_core.types.base import blake2b
 from nexus_core.types.budget import Decision
-from nexus_core.types.digest import blake2b
-from nexus_core.types.messages import Message
 from nexus_core.types.prompt import Placement, Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from nexus_core.history.items import HistoryItem
-    from nexus_core.request.prefix import Prefix
-    from nexus_core.request.tools import ToolOffer
+    from nexus_core.history.truncation import HistoryItem
+    from nexus_core.request.input import SectionEntry
+    from nexus_core.request.prefix import ToolOffer
     from nexus_core.tokens.counters import CachingCounter
     from nexus_core.types.prompt import Section
 
@@ -28,43 +27,6 @@ ALWAYS_RULE = "always"
 MAX_CACHED_PLACEMENTS = 100_000
 """Placements that are cached; then the cache is cleared."""
 CLAMP_RULE = "truncation.tool_result_tokens"
-
-
-class SectionEntry(NamedTuple):
-    """A section of the input, as it is stored with the rendered message.
-
-    Attributes:
-        id, title, kind: As in the section.
-        source: The file or plugin of the section.
-        tokens: Tokens of the section, also if it was left out.
-        digest: The digest of its text.
-        refusal: The rule by which it was left out; "" if it is sent.
-    """
-
-    id: str
-    title: str
-    kind: str
-    source: Source
-    tokens: int
-    digest: str
-    refusal: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the entry as it is stored."""
-        source = {"uri": self.source.uri, "plugin": self.source.plugin, "trust": self.source.trust}
-        return {**self._asdict(), "source": source}
-
-
-def read_section_entries(value: object) -> list[SectionEntry]:
-    """Parse the stored entries of a rendered message."""
-    rows = value if isinstance(value, list) else []
-    return [SectionEntry(**{**each, "source": Source(**each["source"])}) for each in rows]
-
-
-def build_section_entry(section: Section, tokens: int, refusal: str = "") -> SectionEntry:
-    """Return the entry of a section that is sent, or left out by the rule `refusal`."""
-    source = section.source or Source(uri="plugin:nexus")
-    return SectionEntry(section.id, section.title, section.kind, source, tokens, section.digest, refusal)
 
 
 def place_static(
@@ -99,6 +61,22 @@ def place_static(
             )
         )
     return tuple(placed)
+
+
+def place_memories(sections: Iterable[Section], counter: CachingCounter) -> Iterator[Placement]:
+    """Yield the placements of memories before the history."""
+    for index, section in enumerate(sections):
+        yield Placement(
+            zone=section.zone,
+            kind=section.kind,
+            name=section.id,
+            title=section.title,
+            source=section.source or Source(uri="plugin:nexus"),
+            tokens=counter.count(render_section(section)),
+            digest=section.digest,
+            decision=_keep(ALWAYS_RULE, index),
+            reason=get_recall_reason(section),
+        )
 
 
 def place_pieces(
@@ -159,6 +137,7 @@ def _place_current(current: HistoryItem | None, entries: Sequence[SectionEntry])
             tokens=0 if each.refusal else each.tokens,
             digest=each.digest,
             decision=_drop(each.refusal, index, each.tokens) if each.refusal else _keep(ALWAYS_RULE, index),
+            reason=each.reason,
         )
     section_tokens = sum(each.tokens for each in entries if not each.refusal)
     if current is not None:
@@ -206,52 +185,3 @@ def _drop(rule: str, index: int, tokens: int) -> Decision:
 
 def _compute_digest(text: str) -> str:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-
-
-MAX_CACHED_PREFIXES = 64
-"""Prefixes of which sizes are cached; then the cache is cleared."""
-
-
-class PrefixSizer:
-    """Sizes of system prompts and tools by one counter, for all sessions.
-
-    Args:
-        counter: The token counter.
-    """
-
-    def __init__(self, counter: CachingCounter) -> None:
-        self.counter = counter
-        self._tokens: dict[str, dict[str, int]] = {}
-        self._bytes: dict[str, dict[str, int]] = {}
-        self._placements: dict[str, tuple[Sequence[ToolOffer], tuple[Placement, ...]]] = {}
-
-    def count_tokens(self, prefix: Prefix) -> dict[str, int]:
-        """Return the tokens of system prompt and tools."""
-        cached = self._tokens.get(prefix.digest)
-        if cached is None:
-            _limit_cache(self._tokens)
-            system = self.counter.count_messages([Message("system", prefix.system)]) if prefix.system else 0
-            self._tokens[prefix.digest] = cached = {"system": system, "tools": count_tools(self.counter, prefix.tools)}
-        return cached
-
-    def count_bytes(self, prefix: Prefix) -> dict[str, int]:
-        """Return the bytes of system prompt and tools in a request body."""
-        cached = self._bytes.get(prefix.digest)
-        if cached is None:
-            _limit_cache(self._bytes)
-            system = count_message_bytes(Message("system", prefix.system)) if prefix.system else 0
-            self._bytes[prefix.digest] = cached = {"system": system, "tools": count_tool_bytes(prefix.tools)}
-        return cached
-
-    def place(self, digest: str, sections: Iterable[Section], offers: Sequence[ToolOffer]) -> tuple[Placement, ...]:
-        """Return the placements of the static zone, cached by the digest of the prefix."""
-        cached = self._placements.get(digest)
-        if cached is None or cached[0] is not offers:
-            _limit_cache(self._placements)
-            self._placements[digest] = cached = offers, place_static(sections, offers, self.counter)
-        return cached[1]
-
-
-def _limit_cache(cache: dict[str, Any]) -> None:
-    if len(cache) >= MAX_CACHED_PREFIXES:
-        cache.clear()

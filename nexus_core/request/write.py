@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from hashlib import blake2b
 from itertools import accumulate
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,6 +25,7 @@ from nexus_core.history.repair.validity import looks_valid_alone, looks_valid_to
 from nexus_core.tokens.estimator import SimpleTokenCounter
 from nexus_core.types.api import BEFORE_MESSAGES
 from nexus_core.types.assembled import Breakpoint
+from nexus_core.types.base import blake2b
 from nexus_core.types.messages import Conversation, Message, Opaque, Reasoning, Text
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from nexus_core.runner import run_async
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import Coroutine, Iterable, Sequence
     from typing import Unpack
 
     from nexus_core.compaction.compact import CompactionPreview
     from nexus_core.request.input import EventFields
     from nexus_core.session.engine import Engine
-    from nexus_core.thread.turns import RecordedCall, RecordedStep
+    from nexus_core.thread.state import RecordedCall, RecordedStep
     from nexus_core.types.assembled import AssembledContext, CacheReport
     from nexus_core.types.compaction import CompactionReport, RevertedCompaction
     from nexus_core.types.ledger import Step
@@ -137,6 +137,10 @@ class AsyncSession:
     async def unpin(self, step: str | RecordedStep | Step) -> bool:
         """Remove a pin. Return False if the step was not pinned."""
         return await run_async(self._engine.pin(step, remove=True))
+
+    async def forget_memories(self, ids: Iterable[str], *, steps: Iterable[str] = ()) -> bool:
+        """Leave memories out of all later calls, and steps out of all searches. Return False if nothing changes."""
+        return await run_async(self._engine.forget_memories(ids, steps=steps))
 
     async def recover(self, error: BaseException) -> AssembledContext:
         """Return a shorter call after a provider refused one as too long, once per call."""

@@ -12,11 +12,13 @@ from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
+from nexus_core.dialects.fields import read_flag, read_text, read_texts
 from nexus_core.errors import BudgetError, ConflictError, PendingToolCallsError, TurnError, UnknownNameError, UsageError
+from nexus_core.ledger.store import read_label
 from nexus_core.rendering import find_agent_role
 from nexus_core.request.build import build_request, name_largest_pieces
 from nexus_core.request.input import add_event, inherit_user_profile, read_input
-from nexus_core.request.renderer import render_input
+from nexus_core.request.static_context import render_input
 from nexus_core.runner import blocking
 from nexus_core.session.options import SessionOptions, get_request_options, read_request_input, read_session_options
 from nexus_core.session.record import (
@@ -32,25 +34,25 @@ from nexus_core.session.record import (
 )
 from nexus_core.session.session_thread import SessionThread
 from nexus_core.session.workers import build_report_step, find_worker_report
-from nexus_core.thread.append import (
+from nexus_core.thread.calibration import CountedCall
+from nexus_core.thread.lookup import read_step_id
+from nexus_core.thread.state import (
+    MARKER_KINDS,
     MAX_APPEND_ATTEMPTS,
     RecordedBefore,
     append,
     build_contention_error,
     ensure_not_archived,
+    get_step_usage,
 )
-from nexus_core.thread.arguments import read_flag, read_label, read_text
-from nexus_core.thread.lookup import read_step_id
-from nexus_core.thread.state import add_calibration_sample
-from nexus_core.thread.totals import MARKER_KINDS
-from nexus_core.thread.turns import read_usage
 from nexus_core.types.assembled import AgentResult
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Usage
+from nexus_core.types.payloads import RevertPayload
 from nexus_core.types.request import Request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
     from typing import Unpack
 
@@ -62,9 +64,7 @@ if TYPE_CHECKING:
     from nexus_core.runner import Operation
     from nexus_core.session.options import SessionArguments
     from nexus_core.session.workers import SpawnArguments
-    from nexus_core.thread.append import Decide
-    from nexus_core.thread.state import SessionState
-    from nexus_core.thread.turns import RecordedCall, RecordedStep, Turn
+    from nexus_core.thread.state import Decide, RecordedCall, RecordedStep, SessionState, Turn
     from nexus_core.types.assembled import AssembledContext, CacheReport
     from nexus_core.types.budget import TokenBudget
     from nexus_core.types.compaction import CompactionReport, RevertedCompaction, SummarizeFunction
@@ -88,6 +88,7 @@ class Engine:
         self._sent_tip: str | None = None  # the newest step when the last call was assembled; None once it is answered
         self._sent_budget: TokenBudget | None = None
         self._failed_turn = ""  # the turn in which every summarizer failed
+        self.compactions = 0  # automatic ones, so far
 
     def describe(self) -> str:
         """Return the session's name and what is known of it, without reading the ledger."""
@@ -138,7 +139,7 @@ class Engine:
                 yield from blocking(self._thread.store_rendered, plan.pending, state)
         raise build_contention_error(self.label)
 
-    def record(self, reply_or_result: object, *, interrupted: bool | None) -> Operation[RecordedStep]:
+    def record(self, reply_or_result: object, *, interrupted: bool | None = None) -> Operation[RecordedStep]:
         """Store a reply, tool results, or a whole turn."""
         interrupted = None if interrupted is None else read_flag(interrupted, "interrupted")
         decide = yield from blocking(self._read_recorded, reply_or_result, interrupted=interrupted)
@@ -149,7 +150,7 @@ class Engine:
         if step.kind == "reply":
             self._sent_tip = None
         recorded = yield from self._announce(step)
-        if step.closes:
+        if step.closes and self._thread.is_worker:
             yield from self._report_if_awaited()
         return recorded
 
@@ -161,7 +162,8 @@ class Engine:
         if step is None or isinstance(step, RecordedBefore):
             return None
         recorded = yield from self._announce(step)
-        yield from self._report_if_awaited()
+        if self._thread.is_worker:
+            yield from self._report_if_awaited()
         return recorded
 
     def reload(self) -> Operation[None]:
@@ -179,6 +181,11 @@ class Engine:
         if user_input is None:
             _require_open_turn(state)
         return (yield from self._preview(state, user_input))
+
+    def peek(self) -> Operation[AssembledContext]:
+        """Return what the session would send now, without a message, whether or not it exists or fits."""
+        state = yield from blocking(self._thread.read)
+        return (yield from self._preview(state, None, must_fit=False))
 
     def assemble(self, user_input: UserInput | None, *, must_fit: bool, announce: bool) -> Operation[AssembledContext]:
         """Return what an existing session would send; without a message also if no turn is open.
@@ -301,7 +308,7 @@ class Engine:
 
     def recover(self, error: BaseException) -> Operation[AssembledContext]:
         """Return a shorter call after a provider refused one as too long."""
-        from nexus_core.compaction.recovery import add_recovery_note, recover
+        from nexus_core.compaction.compact import add_recovery_note, recover
 
         if not isinstance(error, BaseException):
             raise UsageError("recover() takes what the provider's SDK raised", hint="except … as error: recover(error)")
@@ -330,6 +337,27 @@ class Engine:
 
         return (yield from pin(self._thread, read_step_id(step), remove=remove))
 
+    def forget_memories(self, ids: Iterable[str], *, steps: Iterable[str] = ()) -> Operation[bool]:
+        """Send some memories no more, and take steps out of the index; False if nothing changes."""
+        from nexus_core.request.memories import build_forget_step
+        from nexus_core.thread.lookup import find_step
+
+        ledger, names = self._thread.runtime.ledger, frozenset(read_texts(ids, "ids"))
+        named = read_texts(steps, "steps")
+
+        def decide(state: SessionState) -> NewStep | None:
+            found = {name: state.tip and find_step(ledger, name, state.tip) for name in named}
+            if missing := [name for name, step in found.items() if step is None]:
+                raise UsageError(f"there is no step {missing[0]!r} in session {self.label!r}")
+            built = build_forget_step(ledger, state, names, [step.id for step in found.values() if step])
+            if built is None:
+                return None
+            if built[1]:
+                ledger.put_blob(built[1])
+            return built[0]
+
+        return (yield from append(self._thread, decide)) is not None
+
     def _compact_automatically(self, state: SessionState, plan: CallPlan) -> Operation[AutoCompaction]:
         """Summarize earlier turns because the next call requires it; once per turn if every summarizer fails."""
         from nexus_core.compaction.compact import compact_automatically
@@ -337,6 +365,7 @@ class Engine:
         compaction = yield from compact_automatically(self._thread, state, plan)
         if compaction.has_failed:
             self._failed_turn = plan.turn
+        self.compactions += compaction.has_moved
         return compaction
 
     # ---- sending ----------------------------------------------------------------------------------------------
@@ -371,7 +400,7 @@ class Engine:
         if self._sent_tip is None or self._sent_tip == tip:
             return True
         since = [] if tip is None else self._thread.cache.read_since(self._sent_tip, tip)[1:]
-        return tip is not None and all(step.kind in MARKER_KINDS and "popped" not in step.data for step in since)
+        return tip is not None and all(step.kind in MARKER_KINDS and not _takes_back(step) for step in since)
 
     # ---- recording --------------------------------------------------------------------------------------------
 
@@ -406,20 +435,17 @@ class Engine:
         """Return a reply's step with the size of its call, and what the provider's own count teaches about ours."""
         if state.tip is None or state.turn is None:
             return step
-        data: dict[str, Any] = dict(step.data)
-        data["model"] = (
-            data["model"] or state.turn.get_rendered("model") or ""
-        )  # not every API names the model that answered
+        model = state.turn.rendered.model or ""
+        reply = step.payload.replace(model=step.payload.model or model)  # not every API names the model that answered
         if self._sent_tip is not None and self._sent_tip != state.tip.id:
-            data["asked"] = self._sent_tip
-        budget = self._find_sent_budget(state)
+            reply = reply.replace(asked=self._sent_tip)
+        budget, usage = self._find_sent_budget(state), get_step_usage(step)
         if budget is not None:
-            data["sent"] = sent = budget.total
-            usage = read_usage(step.data.get("usage"))
-            if usage is not None:
-                model = str(state.turn.get_rendered("model"))
-                data["calibration"] = add_calibration_sample(state.calibration_samples, model, sent, usage.input_tokens)
-        return replace(step, data=data)
+            # Without the margin, which is not part of the next call.
+            call = CountedCall(budget.total - budget.margin, 0 if usage is None else usage.input_tokens)
+            samples = self._thread.learn_count(state, model, call, budget.calibration)
+            reply = reply.replace(sent=call.sent, calibration=samples)
+        return replace(step, data=reply.to_json())
 
     def _decide_agent_turn(self, state: SessionState, result: AgentResult) -> NewStep | RecordedBefore:
         newest = self._thread.list_newest(state) if result.id else ()
@@ -439,6 +465,11 @@ class Engine:
     def _describe_step(self, step: Step, *, duplicate: bool = False) -> RecordedStep:
         recorded = self._thread.turn(step).build_recorded_step(step, duplicate=duplicate)
         return replace(recorded, cache=self._thread.get_cache_report(step)) if step.kind == "reply" else recorded
+
+
+def _takes_back(step: Step) -> bool:
+    """Return True if a step takes back messages."""
+    return isinstance(step.payload, RevertPayload) and step.payload.popped is not None
 
 
 def build_open_turn_error(label: str, turn: Turn) -> TurnError:
@@ -493,7 +524,7 @@ def open_runtime(
         summarize: The caller's own summarizer.
     """
     from nexus_core.request.runtime import SessionRuntime
-    from nexus_core.request.static_cache import LayerCache, StaticContextCache
+    from nexus_core.request.static_context import LayerCache, StaticContextCache
 
     contexts = StaticContextCache(host, LayerCache(load))
     return SessionRuntime(cwd=cwd, home=home, host=host, ledger=ledger, static_contexts=contexts, summarize=summarize)

@@ -6,14 +6,14 @@ from contextlib import suppress
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
-from nexus_core.dialects.fields import describe_json_value
+from nexus_core.dialects.fields import describe_json_value, read_list, read_text, read_texts
 from nexus_core.errors import MessageError, UnknownNameError, UsageError
 from nexus_core.request.input import EVENT_FIELDS, EventFields
-from nexus_core.thread.arguments import read_list, read_text, read_texts
+from nexus_core.types.payloads import SessionPayload
 from nexus_core.types.request import AGENT_MODES, DEFAULT_MODE, DEFAULT_ROLE, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
     from typing import Unpack
 
     from nexus_core.dialects.registry import DialectRegistry
@@ -72,28 +72,27 @@ class SessionOptions(NamedTuple):
     mode: str | None = None
 
     @property
-    def said(self) -> dict[str, Any]:
-        """The options to store with the session, as JSON."""
+    def stored(self) -> SessionPayload:
+        """The options to store with the session: those that were given."""
         given = {name: getattr(self, name) for name in STORED_OPTIONS}
-        return {
-            name: list(each) if isinstance(each, tuple) else each for name, each in given.items() if each is not None
-        }
+        return SessionPayload(**{name: each for name, each in given.items() if each is not None})
 
-    def over(self, remembered: Mapping[str, Any]) -> dict[str, Any]:
+    def over(self, remembered: SessionPayload) -> dict[str, Any]:
         """Return fields of a request: the given options, else those stored with the session.
 
         Raises:
             UsageError: A task is given, and the role has none.
         """
-        both = {**remembered, **self.said}.items()
-        merged = {name: value for name, value in both if name in STORED_OPTIONS and not _is_usual(name, value)}
+        both = {name: getattr(self, name) for name in STORED_OPTIONS}
+        both = {name: getattr(remembered, name) if value is None else value for name, value in both.items()}
+        merged = {name: value for name, value in both.items() if not _is_usual(name, value)}
         if self.task and merged.get("role", DEFAULT_ROLE) in _ROLES_WITHOUT_TASK:
             raise UsageError(
                 "task is only for a worker",
                 hint='leave it out, or say role="worker"',
                 command="leave out --task, or say --role worker",
             )
-        return {name: tuple(each) if isinstance(each, list) else each for name, each in merged.items()}
+        return merged
 
 
 def read_session_options(dialects: DialectRegistry, /, **said: Unpack[SessionArguments]) -> SessionOptions:
@@ -124,11 +123,11 @@ def build_request_fields(dialects: DialectRegistry, /, **given: Unpack[SessionAr
         MessageError: One of the tools is not a tool definition.
     """
     chosen = read_session_options(dialects, **given)
-    fields = chosen.over({})
+    fields = chosen.over(SessionPayload())
     fields.pop("model", None)
     if not chosen.tools:
         return fields
-    from nexus_core.request.tools import read_tools
+    from nexus_core.request.prefix import read_tools
 
     return fields | {"tools": read_tools(chosen.tools, "", dialects)}
 
@@ -146,9 +145,9 @@ def read_skills(given: object, name: str = "skills") -> tuple[str, ...] | str:
     )
 
 
-def get_mode(stored: Mapping[str, Any], default: AgentMode = DEFAULT_MODE) -> AgentMode:
+def get_mode(stored: object, default: AgentMode = DEFAULT_MODE) -> AgentMode:
     """Return the mode that a session's record or an epoch names, else the default."""
-    return next((mode for mode in (DEFAULT_MODE, *AGENT_MODES) if mode == stored.get("mode")), default)
+    return next((mode for mode in (DEFAULT_MODE, *AGENT_MODES) if mode == stored), default)
 
 
 def _is_usual(name: str, value: object) -> bool:
@@ -168,12 +167,12 @@ def _tools(given: object, name: str) -> tuple[object, ...]:
 
 
 def _ensure_readable(tools: tuple[object, ...], dialects: DialectRegistry) -> None:
-    from nexus_core.request.tools import read_tools
+    from nexus_core.request.prefix import read_tools
 
     try:
         read_tools(tools, "", dialects)
     except MessageError:
-        with suppress(MessageError):  # Gemini's are told by nothing but the model where they are newer than Nexus
+        with suppress(MessageError):  # definitions of newer Gemini tools are recognized only as Gemini's
             read_tools(tools, "gemini", dialects)
             return
         raise
@@ -199,7 +198,7 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
 }
 
 _PLACE = ("cwd", "home", "defaults", "ancestor_depth", "plugin_tables", "mode", "is_call", "lenient")
-"""What a Nexus knows by itself, or is asked for in another way."""
+"""Fields that a Nexus sets itself, or that have another argument."""
 
 
 class RequestFields(CallArguments, EventFields, total=False):
@@ -233,7 +232,7 @@ def fill_request(request: Request, dialects: DialectRegistry, /, **given: Unpack
             hint = f'nexus.session({session!r}, skills="{ALL_SKILLS}") takes it back to all'
             raise UsageError("a session remembers which skills it is told about", hint=hint)
     if "tools" in read:
-        from nexus_core.request.tools import read_tools
+        from nexus_core.request.prefix import read_tools
 
         read["tools"] = read_tools(read["tools"], "", dialects)
     if message is not None or event:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.compaction.quotes import STEP_SUFFIX_CHARACTERS
+from nexus_core.compaction.evidence import STEP_SUFFIX_CHARACTERS
 from nexus_core.compaction.undo import is_covered
 from nexus_core.layers.explain import Explanation
-from nexus_core.ledger.threads import find_message_texts
-from nexus_core.request.placements import read_section_entries
+from nexus_core.ledger.ledger import find_message_texts
+from nexus_core.request.input import read_section_entries
 from nexus_core.request.prefix import read_prefix, read_sections
 from nexus_core.text.sentences import SentenceMatcher
 from nexus_core.thread.lookup import find_steps_by_part, is_in_thread
-from nexus_core.thread.totals import MARKER_KINDS
+from nexus_core.thread.state import MARKER_KINDS
+from nexus_core.types.payloads import RenderedPayload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from nexus_core.request.input import SectionEntry
     from nexus_core.types.assembled import AssembledContext
     from nexus_core.types.ledger import Ledger, SessionRecord, Step
 
@@ -87,8 +89,8 @@ class _SessionView(NamedTuple):
 
     def explain_sections(self, sentence: SentenceMatcher) -> Iterator[Explanation]:
         """Yield the sections of the session's system prompt that contain a sentence."""
-        address = self.tip.data.get("epoch")
-        content = self.ledger.blob(address) if isinstance(address, str) else None
+        address = self.tip.payload.epoch
+        content = self.ledger.blob(address) if address else None
         stored = None if content is None else self.ledger.blob(read_prefix(content).sections_digest)
         for section in () if stored is None else read_sections(stored):
             if sentence.find(section.text) is not None:
@@ -132,15 +134,26 @@ class _SessionView(NamedTuple):
 
 def _find_section(step: Step, sentence: SentenceMatcher) -> tuple[str, str] | None:
     """Return title and source of the section that contains a sentence, by the last heading before it."""
-    entries = {each.title: each for each in read_section_entries(step.data.get("told")) if not each.refusal}
+    stored = step.payload.section_entries if isinstance(step.payload, RenderedPayload) else ()
+    listed = [each for each in read_section_entries(list(stored)) if not each.refusal]
+    entries = {each.title: each for each in listed}
     for message in step.messages:
         offset = sentence.find(message.content)
+        for entry in listed:
+            if offset is not None and entry.span is not None and entry.span[0] <= offset < entry.span[1]:
+                return entry.title, _describe_memory(entry, step)
         before = message.content[: offset or 0]
         titles = [line.removeprefix("## ") for line in before.split("\n") if line.startswith("## ")]
         title = next((title for title in reversed(titles) if title in entries), None)
         if title is not None:
             return title, f"{entries[title].source.uri}, told in step {step.id}"
     return None
+
+
+def _describe_memory(entry: SectionEntry, step: Step) -> str:
+    lines = entry.source.lines
+    place = entry.source.uri if lines is None else f"{entry.source.uri}:{lines[0]}-{lines[1]}"
+    return f"{place}, recalled in step {step.id}{f' because it {entry.reason}' if entry.reason else ''}"
 
 
 def _is_rendered_later(step: Step, found: Sequence[Step]) -> bool:

@@ -6,33 +6,33 @@ What was recorded before is found again instead of being stored twice.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
-from hashlib import blake2b
+from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
-from nexus_core.dialects.fields import ErrorPath, describe_json_value, format_for_error, to_json_types
-from nexus_core.dialects.neutral import encode_value
+from nexus_core.dialects.fields import ErrorPath, describe_json_value, format_for_error, read_text, to_json_types
+from nexus_core.dialects.neutral import decode_value, encode_value
 from nexus_core.dialects.registry import BUILT_IN_DIALECTS, read_messages
 from nexus_core.dialects.responses import OUTPUT_TYPES
 from nexus_core.errors import MessageError, TurnError
 from nexus_core.history.groups import UnansweredCalls
-from nexus_core.ledger.json_text import write_canonical_json
+from nexus_core.ledger.store import write_canonical_json
 from nexus_core.request.input import build_message_context, build_session_start_message_at
-from nexus_core.thread.append import RecordedBefore
-from nexus_core.thread.arguments import read_text
-from nexus_core.thread.turns import CallKey, CallResult, find_client_calls, read_usage
+from nexus_core.thread.state import CallResult, RecordedBefore, find_client_calls
+from nexus_core.types.base import blake2b
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Message, Reply, ToolResult, Usage
+from nexus_core.types.payloads import InputPayload, InterruptedPayload, ReplyPayload, ResultPayload
 
 if TYPE_CHECKING:
     from nexus_core.dialects.registry import DialectRegistry
     from nexus_core.request.input import UserInput
-    from nexus_core.thread.turns import Turn
+    from nexus_core.thread.state import Turn
     from nexus_core.types.api import Dialect
     from nexus_core.types.assembled import AgentResult
     from nexus_core.types.ledger import Step
     from nexus_core.types.messages import ToolCall
+    from nexus_core.types.payloads import CallKey
 
 _OUTPUT = "output"
 _FIELDS = {
@@ -46,24 +46,24 @@ _FIELDS = {
     _OUTPUT: "responses",
     "stop_reason": "anthropic",
 }
-"""What only one API has in its replies and in the pieces of a stream; the first that is there decides."""
+"""Fields that only one API has in replies and stream events; the first that is present decides."""
 _USUAL = {
     "openai": ("choices", "object", "created", "system_fingerprint"),
     "anthropic": ("stop_reason", "content", "stop_sequence"),
     "gemini": ("candidates", "usageMetadata", "usage_metadata", "modelVersion", "model_version", "responseId"),
     "responses": ("output", "object", "created_at", "status", "output_text", "incomplete_details"),
 }
-"""What whole replies have; first what no reply of that API is without."""
+"""Fields of complete replies; the first is in every reply of that API."""
 _MOST_SHOWN = 6
-"""So many fields are named of what is none."""
+"""Fields of an unknown object that an error lists at most."""
 _MOST_COMPARED, _LONGEST, _ALIKE = 20, 40, 0.8
-"""So many fields of what is none are compared, so much of each, and so alike are those that are nearly called so."""
+"""Fields of an unknown object to compare, characters of each, and the similarity from which a name is a misspelling."""
 _SPEAKERS = ("assistant", "model")
-"""What APIs call the model in its messages."""
+"""Roles of the model in messages of the APIs."""
 _END = "stop_reason"
-"""Of what has a role, only Anthropic's whole replies have it, and always."""
+"""Field that tells a complete reply of Anthropic from all other objects with a role."""
 _EVENTS = {"response.": "responses", "message_": "anthropic", "content_block_": "anthropic", "message": "anthropic"}
-"""How the types of the events of a stream begin."""
+"""Prefixes of the types of stream events."""
 
 
 def read_reply(given: object, dialects: DialectRegistry) -> Reply:
@@ -329,14 +329,14 @@ def _brings_results(given: object) -> bool:
 
 
 INTERRUPTED_RESULT = "[interrupted: there is no result]"
-"""What the model reads in the place of a result that nobody waits for any more."""
+"""Text that the model reads in place of the result of an interrupted tool call."""
 
 
 def build_input_step(said: UserInput, model: str, now: int) -> NewStep:
     """Return the step that opens a turn, at a time in milliseconds since 1970."""
     context = dict(build_message_context(said.event, hooks=0, now=now))
-    data = {"model": model, "event": dict(said.event), "context": [context]}
-    return NewStep(kind="input", messages=(said.message,), data=data)
+    payload = InputPayload(model=model, event=dict(said.event), context=[context])
+    return NewStep(kind="input", messages=(said.message,), data=payload.to_json())
 
 
 def build_session_start_step(now: int) -> NewStep:
@@ -344,7 +344,8 @@ def build_session_start_step(now: int) -> NewStep:
 
     It is a closed turn of its own, so that the first user message stays the input of its turn.
     """
-    return NewStep(kind="input", closes=True, messages=(build_session_start_message_at(now),), data={"context": [None]})
+    messages = (build_session_start_message_at(now),)
+    return NewStep(kind="input", closes=True, messages=messages, data=InputPayload(context=[None]).to_json())
 
 
 def build_reply_step(turn: Turn | None, reply: Reply, *, interrupted: bool) -> NewStep | RecordedBefore:
@@ -363,7 +364,8 @@ def build_reply_step(turn: Turn | None, reply: Reply, *, interrupted: bool) -> N
         expected = turn.is_open and not turn.pending
         for step in turn.replies:
             # Where a server gives no ids, the same words are said again sooner than they are recorded again.
-            if step.data.get("digest") == digest and (reply.id or not expected):
+            is_same = isinstance(step.payload, ReplyPayload) and step.payload.digest == digest
+            if is_same and (reply.id or not expected):
                 return RecordedBefore(step)
     _ensure_expected(turn)
     messages = reply.messages
@@ -371,21 +373,21 @@ def build_reply_step(turn: Turn | None, reply: Reply, *, interrupted: bool) -> N
     interrupted = interrupted or reply.stop == "error"  # what a model was about to do when it failed is not done
     if interrupted and calls:
         messages = (*messages, Message("tool", map(_given_up, calls)))
-    data: dict[str, Any] = {
-        "id": reply.id,
-        "digest": digest,
-        "stop": reply.stop,
-        "stop_reason": reply.stop_reason,
-        "model": reply.model,
-        "api": reply.api,
-        "context": [None] * len(messages),
-    }
+    payload = ReplyPayload(
+        id=reply.id,
+        digest=digest,
+        stop=reply.stop,
+        stop_reason=reply.stop_reason,
+        model=reply.model,
+        api=reply.api,
+        context=[None] * len(messages),
+    )
     if reply.usage is not None:
-        data["usage"] = asdict(reply.usage)
+        payload = payload.replace(usage=reply.usage)
     if interrupted:
-        data["interrupted"] = True
+        payload = payload.replace(interrupted=True)
     closes = interrupted or (not calls and reply.stop != "pause")
-    return NewStep(kind="reply", closes=closes, messages=messages, data=data)
+    return NewStep(kind="reply", closes=closes, messages=messages, data=payload.to_json())
 
 
 def build_result_step(turn: Turn | None, brought: tuple[IncomingResult, ...]) -> NewStep | RecordedBefore:
@@ -409,16 +411,16 @@ def build_result_step(turn: Turn | None, brought: tuple[IncomingResult, ...]) ->
     if not new:
         assert known is not None  # noqa: S101 - there is at least one result, and it is new or known
         return RecordedBefore(known)
-    data = {"answers": [list(key) for key in new], "context": [None] * len(new)}
-    return NewStep(kind="result", messages=tuple(each.message for each in new.values()), data=data)
+    payload = ResultPayload(answers=tuple(new), context=[None] * len(new))
+    return NewStep(kind="result", messages=tuple(each.message for each in new.values()), data=payload.to_json())
 
 
 def build_interrupted_step(turn: Turn) -> NewStep:
     """Return the step that ends an unfinished turn; each pending call gets a result that says so."""
     messages = tuple(Message("tool", (_given_up(pending.call),)) for pending in turn.pending)
-    answers = [list(pending.key) for pending in turn.pending]
-    data = {"answers": answers, "context": [None] * len(messages)}
-    return NewStep(kind="interrupted", closes=True, messages=messages, data=data)
+    answers = tuple(pending.key for pending in turn.pending)
+    payload = InterruptedPayload(answers=answers, context=[None] * len(messages))
+    return NewStep(kind="interrupted", closes=True, messages=messages, data=payload.to_json())
 
 
 def build_agent_step(
@@ -438,26 +440,26 @@ def build_agent_step(
     digest = compute_reply_digest(reply)
     is_open = turn is not None and turn.is_open
     for step in newest if result.id else turn.replies if turn else ():
-        if step.data.get("digest") == digest:
+        if isinstance(step.payload, ReplyPayload) and step.payload.digest == digest:
             return RecordedBefore(step)
     if is_open:
         _ensure_expected(turn)
     calls = find_client_calls(messages)
     if calls:
         messages = (*messages, Message("tool", map(_given_up, calls)))
-    data: dict[str, Any] = {
-        "id": result.id,
-        "digest": digest,
-        "stop_reason": result.stop_reason,
-        "api": speaking.name,
-        "tool_calls": [to_json_types(_written(call)) for call in result.tool_calls],
-        "context": [None] * len(messages),
-    }
+    payload = ReplyPayload(
+        id=result.id,
+        digest=digest,
+        stop_reason=result.stop_reason,
+        api=speaking.name,
+        tool_calls=[to_json_types(_written(call)) for call in result.tool_calls],
+        context=[None] * len(messages),
+    )
     if result.usage is not None:
-        data["usage"] = asdict(result.usage)
+        payload = payload.replace(usage=result.usage)
     if result.error is not None:
-        data["error"] = result.error
-    return NewStep(kind="reply" if is_open else "turn", closes=True, messages=messages, data=data)
+        payload = payload.replace(error=result.error)
+    return NewStep(kind="reply" if is_open else "turn", closes=True, messages=messages, data=payload.to_json())
 
 
 def read_agent_result(given: AgentResult) -> AgentResult:
@@ -517,3 +519,12 @@ def _are_equal(one: ToolResult, other: ToolResult) -> bool:
 
 def _written(call: object) -> object:
     return encode_value(call) if hasattr(call, "__dataclass_fields__") else call
+
+
+def read_usage(value: object) -> Usage | None:
+    """Return the usage that a caller passes as a mapping; None for None.
+
+    Raises:
+        MessageError: It has a field that a usage does not have, or one with the wrong type.
+    """
+    return None if value is None else decode_value(Usage, value)

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 from nexus_core.errors import LedgerError, TurnError, UsageError
 from nexus_core.history.truncation import apply_truncation
-from nexus_core.ledger.threads import deleted_step_error
+from nexus_core.ledger.ledger import deleted_step_error
 from nexus_core.rendering import LABELLED_RENDERER, find_epoch_renderer
 from nexus_core.request.build import CallPlan
-from nexus_core.request.input import add_event
-from nexus_core.request.placements import read_section_entries
-from nexus_core.request.prefix import OLD_MODE, PrefixStore
-from nexus_core.request.tools import CALLER_SOURCE, ToolOffer
-from nexus_core.request.window import ContextWindow
+from nexus_core.request.input import add_event, read_section_entries
+from nexus_core.request.prefix import CALLER_SOURCE, OLD_MODE, PrefixStore, ToolOffer
+from nexus_core.request.runtime import ContextWindow
 from nexus_core.session.options import get_mode
 from nexus_core.thread.lookup import find_step as find_named
 from nexus_core.thread.lookup import find_turn_steps
@@ -25,13 +23,12 @@ from nexus_core.thread.projection import (
     read_thread,
     read_truncated_thread,
 )
-from nexus_core.thread.state import SessionState
-from nexus_core.thread.totals import MARKER_KINDS, get_parent_turn
-from nexus_core.thread.turns import Turn
+from nexus_core.thread.state import MARKER_KINDS, SessionState, Turn, get_parent_turn
+from nexus_core.types.payloads import InputPayload, ReplyPayload
 from nexus_core.types.request import Request
 
 if TYPE_CHECKING:
-    from nexus_core.history.items import HistoryItem
+    from nexus_core.history.truncation import HistoryItem
     from nexus_core.request.prefix import Prefix
     from nexus_core.request.runtime import SessionRuntime
     from nexus_core.thread.cache import ThreadCache
@@ -74,8 +71,9 @@ def find_sent_step(ledger: Ledger, name: str) -> Step:
     if step.kind == "input":
         steps = find_turn_steps(ledger, step)
         step = next((each for each in reversed(steps) if each.kind == "reply"), steps[-1])
-    asked = step.data.get("asked") or step.parent  # a summary may have been made while the model was thinking
-    tip = ledger.step(str(asked)) if step.kind in _ANSWERS and asked else step
+    # A summary may have been made while the model was thinking.
+    asked = (step.payload.asked if isinstance(step.payload, ReplyPayload) else None) or step.parent
+    tip = ledger.step(asked) if step.kind in _ANSWERS and asked else step
     if tip is None or tip.turn != step.turn or tip.kind not in _SENT_FROM:
         raise _unsent(f"nothing was sent by Nexus for step {name}")
     return tip
@@ -93,7 +91,7 @@ def restore_tool_offers(ledger: Ledger, name: str) -> tuple[Tool, ...]:
         TurnError: Nexus assembled no call before it.
         LedgerError: A blob of the call is gone.
     """
-    epoch = SessionState(None, find_sent_step(ledger, name), None).epoch
+    epoch = find_sent_step(ledger, name).payload.epoch
     if not epoch:
         raise _unsent(f"nothing was sent by Nexus for step {name}")
     return PrefixStore(lambda: ledger).read(epoch).tools
@@ -115,16 +113,23 @@ def replay_call(runtime: SessionRuntime, cache: ThreadCache, tip: Step, settings
     """
     turn = Turn(cache.read_turn(tip.id))
     state = SessionState(None, tip, turn)
-    if not state.epoch or not turn.is_rendered:
+    if not state.newest.epoch or not turn.is_rendered:
         raise _unsent(f"nothing was sent by Nexus in turn {tip.turn}")
-    epoch = runtime.prefixes.read(state.epoch)
-    settings = runtime.prefixes.read_settings(state.settings_digest) if state.settings_digest else settings
-    model = str(turn.get_rendered("model") or "")
+    epoch = runtime.prefixes.read(state.newest.epoch)
+    settings = (
+        runtime.prefixes.read_settings(state.newest.settings_digest) if state.newest.settings_digest else settings
+    )
+    model = turn.rendered.model or ""
     window = ContextWindow(runtime, settings, model, state, cache)
     sent = window.add_input_margin(_sent(cache, state, window), tip.turn)
+    lead = runtime.prefixes.read_sections(state.newest.memories)
+    if lead:
+        from nexus_core.request.memories import build_memory_item
+
+        sent = [build_memory_item(lead, state.newest.memory_role, window.sizer), *sent]
     permissions, before = epoch.key.get("permissions"), turn.steps[0].parent
     return CallPlan(
-        request=_request(runtime, state, epoch, model, str(turn.get_rendered("session") or label)),
+        request=_request(runtime, state, epoch, model, turn.rendered.session or label),
         prefix=epoch,
         renderer=find_epoch_renderer(
             runtime.host,
@@ -135,7 +140,7 @@ def replay_call(runtime: SessionRuntime, cache: ThreadCache, tip: Step, settings
         turn=tip.turn,
         window=window,
         permissions=tuple(map(str, permissions)) if isinstance(permissions, list) else (),
-        entries=read_section_entries(turn.get_rendered("told")),
+        entries=read_section_entries(turn.rendered.section_entries),
         decisions=(
             *list_dropped_steps(cache, state.cut, tip, window.sizer.name),
             *list_masked_steps(cache, sent),
@@ -143,6 +148,7 @@ def replay_call(runtime: SessionRuntime, cache: ThreadCache, tip: Step, settings
         place_prefix=partial(_static, runtime, window, epoch),
         parent_turn=get_parent_turn(cache, before),
         must_fit=False,
+        lead=lead,
     )
 
 
@@ -156,6 +162,15 @@ def _unsent(what: str) -> TurnError:
 
 
 def _sent(cache: ThreadCache, state: SessionState, window: ContextWindow) -> list[HistoryItem]:
+    items = _read_sent(cache, state, window)
+    if not state.newest.unsent_memories:
+        return items
+    from nexus_core.request.memories import strip_memories
+
+    return strip_memories(cache, items, state.newest.unsent_memories, window.sizer)
+
+
+def _read_sent(cache: ThreadCache, state: SessionState, window: ContextWindow) -> list[HistoryItem]:
     tip, cut = state.tip, state.cut
     assert tip is not None  # noqa: S101 - something was sent
     if cut is None or cut.compaction != tip.compaction:
@@ -175,7 +190,7 @@ def _request(runtime: SessionRuntime, state: SessionState, epoch: Prefix, model:
     request = Request(
         cwd=runtime.cwd,
         home=runtime.home,
-        mode=get_mode(basis, OLD_MODE),
+        mode=get_mode(basis.get("mode"), OLD_MODE),
         role=str(basis.get("role") or "unified"),
         task=str(basis.get("task") or ""),
         skills=tuple(map(str, skills)) if isinstance(skills, list) else None,
@@ -183,8 +198,9 @@ def _request(runtime: SessionRuntime, state: SessionState, epoch: Prefix, model:
         session=label,
         tools=epoch.caller_tools or (),
     )
-    event = turn.steps[0].data.get("event") if turn else None
-    return add_event(request, turn.input_message if turn else None, event if isinstance(event, dict) else {})
+    opening = turn.steps[0].payload if turn else None
+    event = opening.event if isinstance(opening, InputPayload) else None
+    return add_event(request, turn.input_message if turn else None, event or {})
 
 
 def _static(runtime: SessionRuntime, window: ContextWindow, epoch: Prefix) -> tuple[Placement, ...]:

@@ -11,13 +11,13 @@ from nexus_core.runner import run
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Unpack
 
     from nexus_core.compaction.compact import CompactionPreview
     from nexus_core.request.input import EventFields
     from nexus_core.session.engine import Engine
-    from nexus_core.thread.turns import RecordedCall, RecordedStep
+    from nexus_core.thread.state import RecordedCall, RecordedStep
     from nexus_core.types.assembled import AssembledContext, CacheReport
     from nexus_core.types.compaction import CompactionReport, RevertedCompaction
     from nexus_core.types.ledger import Step
@@ -269,6 +269,21 @@ class Session:
     def unpin(self, step: str | RecordedStep | Step) -> bool:
         """Remove a pin. Return False if the step was not pinned."""
         return run(self._engine.pin(step, remove=True))
+
+    def forget_memories(self, ids: Iterable[str], *, steps: Iterable[str] = ()) -> bool:
+        """Leave memories out of all later calls. The steps that recorded them stay as they are.
+
+        Args:
+            ids: The ids of the memories, as `nexus memory list` prints them.
+            steps: The ids of steps of this session that no search finds any more. They stay in the ledger.
+
+        Returns:
+            False if no later call would have had one of them, and no step is named.
+
+        Raises:
+            UsageError: The session has no such step.
+        """
+        return run(self._engine.forget_memories(ids, steps=steps))
 
     def recover(self, error: BaseException) -> AssembledContext:
         """Return a shorter call after a provider refused one as too long, once per call.

@@ -7,46 +7,51 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
-from nexus_core.compaction.options import read_compaction_options
-from nexus_core.compaction.trigger import find_trigger
+from nexus_core.compaction.trigger import find_trigger, read_compaction_options
 from nexus_core.errors import ConfigError, FileError, NexusError, SessionExistsError
 from nexus_core.request.build import build_request, plan_call
 from nexus_core.request.cache_report import get_cache_report
 from nexus_core.request.input import PROFILE_FIELD, inherit_user_profile
-from nexus_core.request.prefix import MissingBlobError
-from nexus_core.request.runtime import MAX_RESULT_TOKENS, get_number
-from nexus_core.request.tools import read_tools
+from nexus_core.request.prefix import MissingBlobError, StoredStaticContext, prefix_matches, read_tools
+from nexus_core.request.runtime import MAX_RESULT_TOKENS
 from nexus_core.session.options import get_mode
 from nexus_core.session.record import build_session_start_step
 from nexus_core.session.replay import find_reply_step, find_sent_step, replay_call
 from nexus_core.session.workers import create_worker, read_worker_options
-from nexus_core.thread.cache import ThreadCache
+from nexus_core.text.safety import visible_line
+from nexus_core.thread.cache import PLACEHOLDER_STEP_ID, NullSizer, ThreadCache, apply_clamps, find_clamps
+from nexus_core.thread.calibration import (
+    CountedCall,
+    add_calibration_sample,
+    cache_samples,
+    find_shared_samples,
+    get_calibration_key,
+)
 from nexus_core.thread.lookup import find_turn_end
 from nexus_core.thread.projection import ReadLimits, read_thread
-from nexus_core.thread.sizes import PLACEHOLDER_STEP_ID, NullSizer, apply_clamps, find_clamps
-from nexus_core.thread.state import SessionState, get_carried_fields
-from nexus_core.thread.totals import add_spent, add_tokens, add_turn, sum_usage
-from nexus_core.thread.turns import Turn
+from nexus_core.thread.state import SessionState, Turn, add_tokens, add_turn, add_usage, sum_usage
 from nexus_core.types.assembled import CacheReport
 from nexus_core.types.ledger import SessionRecord
+from nexus_core.types.payloads import InputPayload, SessionPayload
+from nexus_core.types.plugins import Finding
 from nexus_core.types.request import DEFAULT_MODE, Request, get_subagent_mode
 from nexus_core.types.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from nexus_core.request.build import CallPlan, PendingRender
     from nexus_core.request.input import UserInput
     from nexus_core.request.runtime import SessionRuntime
-    from nexus_core.request.static_cache import LoadedDirectory
-    from nexus_core.request.static_context import StaticContext
+    from nexus_core.request.static_context import LoadedDirectory, StaticContext
     from nexus_core.session.options import SessionOptions
     from nexus_core.session.workers import SpawnArguments
-    from nexus_core.types.budget import TokenBudget
+    from nexus_core.types.budget import TokenBudget, TokenCalibration
     from nexus_core.types.ledger import Ledger, NewStep, Step
     from nexus_core.types.messages import Message, Tool, Usage
-    from nexus_core.types.plugins import Finding
+    from nexus_core.types.payloads import CalibrationSamples
     from nexus_core.types.request import AgentMode
 
 FILE_DEPENDENT_KINDS = ("input", "sealed")
@@ -77,9 +82,12 @@ class SessionThread:
         self._known_tools: dict[str, tuple[Tool, ...]] = {}
         self._settings: Settings | None = None
         self._seen = SessionState(None, None, None)
+        self._stored_options = options.stored
+        self._find_cache: Callable[[], ThreadCache | None] = lambda: None
 
     def read(self) -> SessionState:
         """Return the session's state now."""
+        self._find_cache = lambda: None  # so that the runtime knows the thread as used
         record = self._ledger.session(self.label) if self.label else None
         if record is None or record.tip is None:
             self._seen = SessionState(record, None, None)
@@ -94,9 +102,9 @@ class SessionThread:
         from nexus_core.text.console import format_count
 
         model = self.model(self._seen, self._settings or Settings())
-        turns = None if self._seen.tip is None else self._seen.tip.data.get("turns")
+        turns = self._seen.newest.turns
         facts = [f"model={model!r}"] if model else []
-        facts += [format_count(turns, "turn")] if isinstance(turns, int) else []
+        facts += [] if turns is None else [format_count(turns, "turn")]
         return ", ".join([repr(self.label), *facts])
 
     def list_names(self) -> list[str]:
@@ -114,7 +122,7 @@ class SessionThread:
 
     def model(self, state: SessionState, settings: Settings) -> str:
         """Return the id of the model to call."""
-        return settings.model_id(str(self.options.model or state.stored_options.get("model") or ""))
+        return settings.model_id(self.options.model or state.stored_options.model or "")
 
     def plan(self, state: SessionState, user_input: UserInput | None = None) -> CallPlan:
         """Plan the next call of the open turn, or of a preview with a user message."""
@@ -130,12 +138,12 @@ class SessionThread:
         plan = plan_call(
             self.runtime, cache, state, static, model, user_input=user_input, starts_session=start, find_trigger=due
         )
-        if state.epoch and self.runtime.prefixes.find(state.epoch, state.sections_digest) is None:
-            self._missing_prefix = state.epoch
+        if state.newest.epoch and self.runtime.prefixes.find(state.newest.epoch, state.newest.sections_digest) is None:
+            self._missing_prefix = state.newest.epoch
         if self._missing_prefix:  # the call is planned again once the step with the new prompt is stored
             findings = (*findings, _build_prompt_gone_finding(self._missing_prefix))
         if self.label and not model:
-            findings = (*findings, _build_no_model_finding())
+            findings = (*findings, build_no_model_finding())
         if moved := self.find_move(state.record):
             findings = (*findings, moved)
         if cache is not None and (changed := cache.list_changed_steps()):
@@ -152,9 +160,9 @@ class SessionThread:
 
     def _find_left_directory(self, record: SessionRecord) -> str:
         """Return the directory in which the session was last used, if this one is another; else ""."""
-        kept, here = record.data.get("cwd"), str(self.runtime.cwd)
-        is_bound = record.tip is None or "inherits" in record.data  # it is empty, or a worker, which stays where it is
-        return kept if isinstance(kept, str) and kept != here and not is_bound else ""
+        kept, here = record.payload.cwd, str(self.runtime.cwd)
+        is_bound = record.tip is None or record.payload.inherits is not None  # empty, or a worker, which does not move
+        return kept if kept is not None and kept != here and not is_bound else ""
 
     @property
     def _ledger(self) -> Ledger:
@@ -162,8 +170,17 @@ class SessionThread:
 
     @property
     def cache(self) -> ThreadCache:
-        """The session's newest steps, in memory."""
-        return self.runtime.get_cache(self.label)
+        """The session's newest steps, in memory. The runtime alone decides how long."""
+        cache = self._find_cache()
+        if cache is None:
+            cache = self.runtime.get_cache(self.label)
+            self._find_cache = ref(cache)
+        return cache
+
+    @property
+    def is_worker(self) -> bool:
+        """True if another session created this one, as far as is known without reading the ledger."""
+        return self._seen.stored_options.parent is not None
 
     def _starts(self, state: SessionState, settings: Settings) -> bool:
         """Return True if the next user message starts the session, which then says when; a fork has started before."""
@@ -173,10 +190,11 @@ class SessionThread:
 
     def _load_static(self, state: SessionState) -> tuple[StaticContext, tuple[Finding, ...]]:
         try:
-            found = self._load_directories(state)
+            found = self._load_directories(state, mode := self._mode(state))
         except (FileError, ConfigError) as error:
             return self._restore_static(state, error), (_build_unread_finding(error),)
-        return self.runtime.static_contexts.get_static_context(found, self._fields(state, found[-1][1].settings)), ()
+        fields = self._fields(state, found[-1][1].settings, mode)
+        return self.runtime.static_contexts.get_static_context(found, fields), ()
 
     def _restore_static(self, state: SessionState, error: NexusError) -> StaticContext:
         """Return the static context of the last call, so that a session continues although files cannot be read.
@@ -185,47 +203,48 @@ class SessionThread:
             error: Nothing was sent yet, a reload was asked for, or other options are given than then.
         """
         prefixes, static_contexts = self.runtime.prefixes, self.runtime.static_contexts
-        prefix = prefixes.find(state.epoch, state.sections_digest)
-        if prefix is None or prefix.key.get("reloads", 0) != state.reloads:
+        prefix = prefixes.find(state.newest.epoch, state.newest.sections_digest)
+        if prefix is None or prefix.key.get("reloads", 0) != state.stored_options.reloads:
             raise error
-        found = static_contexts.get_last_load(self._list_directories(state), self._mode(state))
+        mode = self._mode(state)
+        found = static_contexts.get_last_load(self._list_directories(state), mode)
         if found is not None:
             self._settings = found[-1][1].settings
-            return static_contexts.get_static_context(found, self._fields(state, self._settings))
-        self._settings = prefixes.read_settings(state.settings_digest) if state.settings_digest else Settings()
-        request = Request(cwd=self._list_directories(state)[-1], home=self.runtime.home, mode=self._mode(state))
-        request = replace(request, **self._fields(state, self._settings)).standing
-        from nexus_core.request.prefix import StoredStaticContext, prefix_matches
-
+            return static_contexts.get_static_context(found, self._fields(state, self._settings, mode))
+        self._settings = (
+            prefixes.read_settings(state.newest.settings_digest) if state.newest.settings_digest else Settings()
+        )
+        request = Request(cwd=self._list_directories(state)[-1], home=self.runtime.home, mode=mode)
+        request = replace(request, **self._fields(state, self._settings, mode)).standing
         if not prefix_matches(prefix, request):
             raise error
         request = replace(request, renderer=str(prefix.key.get("renderer")))
-        told = prefixes.read_sections(state.sections_digest or prefix.sections_digest)
+        told = prefixes.read_sections(state.newest.sections_digest or prefix.sections_digest)
         return StoredStaticContext(request, self._settings, prefix, told, self.runtime.host)
 
-    def _fields(self, state: SessionState, settings: Settings) -> dict[str, Any]:
+    def _fields(self, state: SessionState, settings: Settings, mode: AgentMode) -> dict[str, Any]:
         """Return the fields of requests that the caller's options decide."""
         fields = self.options.over(state.stored_options)
         fields.pop("model", None)
-        fields["mode"] = self._mode(state)
+        fields["mode"] = mode
         return fields | {"tools": self._given_tools(state, settings), "session": self.label}
 
-    def _load_directories(self, state: SessionState) -> list[LoadedDirectory]:
-        found = self.runtime.static_contexts.load(self._list_directories(state), self._mode(state))
+    def _load_directories(self, state: SessionState, mode: AgentMode) -> list[LoadedDirectory]:
+        found = self.runtime.static_contexts.load(self._list_directories(state), mode)
         self._settings = found[-1][1].settings
         return found
 
     def _mode(self, state: SessionState) -> AgentMode:
-        return get_mode(self.options.over(state.stored_options))
+        return get_mode(state.stored_options.mode if self.options.mode is None else self.options.mode)
 
     def _list_directories(self, state: SessionState) -> list[Path]:
-        inherited = state.stored_options.get("inherits")
-        return [Path(each) for each in inherited] if isinstance(inherited, list) else [self.runtime.cwd]
+        inherited = state.stored_options.inherits
+        return [self.runtime.cwd] if inherited is None else [Path(each) for each in inherited]
 
     def _given_tools(self, state: SessionState, settings: Settings) -> tuple[Tool, ...]:
         """Return the caller's tools, else those that were offered before."""
         if self.options.tools is None:
-            prefix = self.runtime.prefixes.find(state.epoch, state.sections_digest)
+            prefix = self.runtime.prefixes.find(state.newest.epoch, state.newest.sections_digest)
             return (prefix.caller_tools or ()) if prefix else ()
         api = self.runtime.get_model(self.model(state, settings), settings).api
         if api not in self._known_tools:
@@ -272,6 +291,27 @@ class SessionThread:
         except NexusError:  # a reply is stored even if its call cannot be rebuilt
             return None
 
+    def learn_count(
+        self, state: SessionState, model: str, call: CountedCall, calibration: TokenCalibration | None
+    ) -> CalibrationSamples:
+        """Return the samples of the session after a reply, which says how its provider counted a call.
+
+        Args:
+            state: The session before the reply.
+            model: The model that was called.
+            call: The call by both counts.
+            calibration: The calibration with which the call was planned.
+        """
+        settings = self._get_settings(state)
+        counter = self.runtime.get_sizer(model, settings).counter
+        last = CountedCall(calibration.sent, calibration.counted) if calibration and calibration.counted else None
+        key = get_calibration_key(model, counter)
+        known = find_shared_samples(state.newest.calibration, key, counter)
+        samples = add_calibration_sample(known, key, call, last)
+        if samples is not known:
+            cache_samples(samples, key, counter)
+        return samples
+
     def get_cache_report(self, step: Step) -> CacheReport:
         """Return how much of the call that a reply answered came from the prompt cache."""
         try:
@@ -295,9 +335,9 @@ class SessionThread:
         Raises:
             ConflictError: Another writer has appended since.
         """
-        said, record = self._remembered(step), state.record
-        if record is None or self._news(record, said):
-            record = self._create(said)
+        options, record = self._get_options(step), state.record
+        if record is None or _find_changes(record, options):
+            record = self._create(options)
         new: list[NewStep] = []
         if step.kind == "input" and self._starts(state, self._get_settings(state)):
             new.append(self._complete(None, build_session_start_step(self.runtime.now()), state))
@@ -319,47 +359,49 @@ class SessionThread:
         """Forget what the last call has reported."""
         self._left_directory = self._missing_prefix = ""
 
-    def _create(self, said: dict[str, Any]) -> SessionRecord:
+    def _create(self, options: SessionPayload) -> SessionRecord:
         """Return the session's record with new options stored, created if it does not exist."""
         record = self._ledger.session(self.label)
         if record is not None:
-            news = self._news(record, said)
-            if "cwd" in news:
+            changes = _find_changes(record, options)
+            if changes.cwd is not None:
                 self._left_directory = self._find_left_directory(record)
-            return self._ledger.update(self.label, data={**record.data, **news}) if news else record
-        data = {"model": "", "cwd": str(self.runtime.cwd), **said}
+            if not changes:
+                return record
+            return self._ledger.update(self.label, data=record.payload.merge(changes).to_json())
+        payload = SessionPayload(model="", cwd=str(self.runtime.cwd)).merge(options)
         try:
-            return self._ledger.create(self.label, data=data)
+            return self._ledger.create(self.label, data=payload.to_json())
         except SessionExistsError:  # another writer was faster
-            return self._create(said)
+            return self._create(options)
 
     def reload(self) -> None:
         """Begin a new prefix with the next call."""
         record = self._ledger.session(self.label)
         if record is not None:
-            reloads = SessionState(record, None, None).reloads + 1
-            self._ledger.update(self.label, data={**record.data, "reloads": reloads})
+            payload = record.payload.replace(reloads=record.payload.reloads + 1)
+            self._ledger.update(self.label, data=payload.to_json())
 
     def fork(self, label: str, at: str | None) -> SessionThread:
         """Create a session that branches off after a closed turn, by default the last."""
         record = self._ledger.session(self.label)
-        head, data = (record.head, record.data) if record else (None, {})
+        head, payload = (record.head, record.payload) if record else (None, SessionPayload())
         if at is not None:
             head = find_turn_end(self._ledger, record or SessionRecord(label=self.label), at).id
-        self._ledger.create(label, head=head, origin=self.label, data=_without_parent(data))
+        payload = payload.without("parent", "call")  # it answers no tool call
+        self._ledger.create(label, head=head, origin=self.label, data=payload.to_json())
         return SessionThread(self.runtime, label, self.options)
 
     def spawn(self, orders: SpawnArguments) -> SessionThread:
         """Return a worker's session, created if it does not exist."""
         state = self.read()
-        found = self._load_directories(state)
+        found = self._load_directories(state, self._mode(state))
         settings = found[-1][1].settings
-        kept = {**state.stored_options, **self.options.said}
-        made = {name: value for name, value in kept.items() if name in INHERITED_OPTIONS}
-        if (mode := get_subagent_mode(get_mode(kept))) != DEFAULT_MODE:
-            made["mode"] = mode
+        made = state.stored_options.merge(self._stored_options).only(*INHERITED_OPTIONS)
+        if (mode := get_subagent_mode(self._mode(state))) != DEFAULT_MODE:
+            made = made.replace(mode=mode)
         options = read_worker_options(orders, self._given_tools(state, settings), self.runtime.dialects)
-        made["model"] = options.model or self.model(state, settings)
+        made = made.replace(model=options.model or self.model(state, settings))
         record = create_worker(self.runtime, self.label, state, orders, made)
         return SessionThread(self.runtime, record.label, options)
 
@@ -369,76 +411,71 @@ class SessionThread:
         """Return the settings, or the last known ones: a step must be stored even if a file cannot be read."""
         if self._settings is None:
             try:
-                self._load_directories(state)
+                self._load_directories(state, self._mode(state))
             except NexusError:
                 with suppress(MissingBlobError):
                     return (
-                        self.runtime.prefixes.read_settings(state.settings_digest)
-                        if state.settings_digest
+                        self.runtime.prefixes.read_settings(state.newest.settings_digest)
+                        if state.newest.settings_digest
                         else Settings()
                     )
         return self._settings or Settings()
 
-    def _remembered(self, step: NewStep) -> dict[str, Any]:
+    def _get_options(self, step: NewStep) -> SessionPayload:
         """Return what the session's record stores with a step: options, directory, profile."""
-        said = self.options.said
+        options = self._stored_options
         if step.kind in FILE_DEPENDENT_KINDS:
-            said["cwd"] = str(self.runtime.cwd)
-        event = step.data.get("event") if step.kind == "input" else None
-        if isinstance(event, dict) and PROFILE_FIELD in event:
-            said[PROFILE_FIELD] = event[PROFILE_FIELD]
-        return said
-
-    def _news(self, record: SessionRecord, said: dict[str, Any]) -> dict[str, Any]:
-        """Return the part of it that is not stored yet."""
-        # A worker stays where it was sent.
-        news = {name: value for name, value in said.items() if name != "cwd" or "inherits" not in record.data}
-        return {
-            name: value
-            for name, value in news.items()
-            if record.data.get(name) != value and (name != PROFILE_FIELD or value or record.data.get(PROFILE_FIELD))
-        }
+            options = options.replace(cwd=str(self.runtime.cwd))
+        event = step.payload.event if isinstance(step.payload, InputPayload) else None
+        if event is not None and PROFILE_FIELD in event:
+            options = options.replace(profile=event[PROFILE_FIELD])
+        return options
 
     def _complete(self, tip: Step | NewStep | None, step: NewStep, state: SessionState) -> NewStep:
         """Return a step with its tokens, running totals and the fields carried on from the step before."""
         new = self._count(step, state)
-        sums = add_turn(tip, step) | add_tokens(tip, new) | add_spent(tip, step)
-        data = get_carried_fields(tip) | sums | dict(new.data)
-        return replace(new, data={name: value for name, value in data.items() if name != "cut" or value is not None})
+        payload = new.payload.follow(
+            None if tip is None else tip.payload,
+            turns=add_turn(tip, new),
+            total_tokens=add_tokens(tip, new),
+            total_usage=add_usage(tip, new),
+        )
+        return replace(new, data=payload.to_json())
 
     def _count(self, step: NewStep, state: SessionState) -> NewStep:
         """Return a step with the tokens of its messages; long tool results are truncated once and for all."""
         settings = self._get_settings(state)
         sizer = self.runtime.get_sizer(self.model(state, settings), settings)
-        limit = get_number(settings, "truncation.tool_result_tokens", MAX_RESULT_TOKENS)
-        data: dict[str, Any] = dict(step.data)
-        clamps = find_clamps(step.messages, limit, sizer.counter.count)
+        limit = settings.get_number("truncation.tool_result_tokens", MAX_RESULT_TOKENS)
+        payload, clamps = step.payload, find_clamps(step.messages, limit, sizer.counter.count)
         if clamps:
-            data["clamp"] = [list(clamp) for clamp in clamps]
+            payload = payload.replace(clamps=clamps)
         # An input counts in the step that has it rendered.
         counted = (
             () if step.kind == "input" and not step.closes else apply_clamps(step.messages, clamps, PLACEHOLDER_STEP_ID)
         )
         sizes = [sizer.count_tokens(message) for message in counted]
         if len(sizes) > 1:
-            data["sizes"] = sizes
+            payload = payload.replace(sizes=sizes)
+        data = step.data if payload is step.payload else payload.to_json()
         return replace(step, tokens=sum(sizes), counter=sizer.counter.name, data=data)
 
 
-def _without_parent(data: Any) -> dict[str, Any]:  # noqa: ANN401 - what a record holds
-    """Return what a fork stores: it answers no tool call."""
-    return {name: value for name, value in data.items() if name not in ("parent", "call")}
+def _find_changes(record: SessionRecord, options: SessionPayload) -> SessionPayload:
+    """Return the options that a session's record does not store yet."""
+    stored, changes = record.payload, options.subtract(record.payload)
+    if stored.inherits is not None:  # a worker stays where it was sent
+        changes = changes.without("cwd")
+    return changes if changes.profile or stored.profile else changes.without("profile")
 
 
-def _build_no_model_finding() -> Finding:
-    from nexus_core.types.plugins import Finding
-
-    return Finding("no-model", "No model is set: pass --model (in Python model=…), or set provider.model")
+def build_no_model_finding() -> Finding:
+    """Return the finding about a call without a model."""
+    hint = "--model names one (in Python, model=…), or `nexus config set provider.model NAME`"
+    return Finding("no-model", f"No model is set: {hint}")
 
 
 def _build_prompt_gone_finding(digest: str) -> Finding:
-    from nexus_core.types.plugins import Finding
-
     what = (
         f"The system prompt, tools or sections that this session sent so far are gone from the ledger (blob {digest})"
     )
@@ -449,23 +486,16 @@ def _build_prompt_gone_finding(digest: str) -> Finding:
 
 
 def _build_move_finding(label: str, left: str, here: Path) -> Finding:
-    from nexus_core.text.safety import visible_line
-    from nexus_core.types.plugins import Finding
-
     was = f"session {label!r} was last asked in {left}, and what was said there goes along to {here}"
     hint = "begin another under another name, or go on with it here: any_directory=True"
     return Finding("other-directory", visible_line(f"{was}; {hint}"))
 
 
 def _build_changed_finding(steps: Sequence[str]) -> Finding:
-    from nexus_core.types.plugins import Finding
-
     what = f"{len(steps)} steps are" if len(steps) > 1 else f"step {steps[0]} is"
     return Finding("step-changed", f"{what} not what was recorded; `nexus ledger verify` says what was changed")
 
 
 def _build_unread_finding(error: NexusError) -> Finding:
-    from nexus_core.types.plugins import Finding
-
     where = f" ({error.where})" if error.where else ""
     return Finding("unread-files", f"files are used as they were before, because {error.what}{where}")

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from nexus_core.dialects.fields import read_path, read_text
 from nexus_core.errors import SessionExistsError, TurnError, UsageError
 from nexus_core.files.places import resolve_directory
-from nexus_core.ledger.json_text import MAX_LABEL_CHARACTERS
-from nexus_core.ledger.store import new_id
+from nexus_core.ledger.store import MAX_LABEL_CHARACTERS, new_id, read_label
 from nexus_core.rendering import find_agent_role
 from nexus_core.session.options import ALL_SKILLS, read_session_options, read_skills
 from nexus_core.session.record import INTERRUPTED_RESULT, IncomingResult, build_result_step
-from nexus_core.thread.arguments import read_label, read_path, read_text
-from nexus_core.thread.totals import is_session_start_step
-from nexus_core.thread.turns import CallKey, RecordedCall
+from nexus_core.thread.state import RecordedCall, is_session_start_step
+from nexus_core.types.base import blake2b
 from nexus_core.types.messages import Message, ToolResult
+from nexus_core.types.payloads import ReplyPayload, SessionPayload
 
 if TYPE_CHECKING:
     import os
@@ -25,11 +24,9 @@ if TYPE_CHECKING:
     from nexus_core.dialects.registry import DialectRegistry
     from nexus_core.request.runtime import SessionRuntime
     from nexus_core.session.options import SessionOptions
-    from nexus_core.thread.append import RecordedBefore
-    from nexus_core.thread.state import SessionState
-    from nexus_core.thread.turns import Turn
+    from nexus_core.thread.state import RecordedBefore, SessionState, Turn
     from nexus_core.types.ledger import NewStep, SessionRecord
-    from nexus_core.types.messages import JSON
+    from nexus_core.types.payloads import CallKey
 
 WORKER_ROLE = "worker"
 """The role of a worker."""
@@ -48,6 +45,7 @@ class SpawnArguments(NamedTuple):
         model: Its model; None for its parent's.
         tools: Its tools; None for those that its parent's caller offers.
         system_prompt: Its whole system prompt, in place of loaded instructions, task and role; None for these.
+        reopen: Whether to open the worker of that name that this parent created before.
     """
 
     task: str
@@ -58,6 +56,7 @@ class SpawnArguments(NamedTuple):
     model: str | None = None
     tools: Sequence[object] | None = None
     system_prompt: str | None = None
+    reopen: bool = False
 
 
 class WorkerReport(NamedTuple):
@@ -70,7 +69,7 @@ class WorkerReport(NamedTuple):
 
 
 def create_worker(
-    runtime: SessionRuntime, label: str, state: SessionState, orders: SpawnArguments, made: dict[str, Any]
+    runtime: SessionRuntime, label: str, state: SessionState, orders: SpawnArguments, made: SessionPayload
 ) -> SessionRecord:
     """Return the session of a worker, created if it does not exist.
 
@@ -92,26 +91,22 @@ def create_worker(
     if not task.strip():
         raise UsageError("a worker needs a task", hint=_EXAMPLE)
     key = _key_of(orders.call, state)
-    inherited = state.stored_options.get("inherits")
-    places = list(inherited) if isinstance(inherited, list) else [str(runtime.cwd)]
+    inherited = state.stored_options.inherits
+    places = [str(runtime.cwd)] if inherited is None else list(inherited)
     if orders.cwd is not None:
         cwd = str(resolve_directory(Path(places[-1]) / read_path(orders.cwd, "cwd")))
         places += [] if cwd == places[-1] else [cwd]
-    data = made | {
-        "cwd": places[-1],
-        "inherits": places,
-        "role": WORKER_ROLE,
-        "task": task,
-        "parent": label,
-        "call": None if key is None else list(key),
-    }
+    payload = made.merge(
+        SessionPayload(cwd=places[-1], inherits=tuple(places), role=WORKER_ROLE, task=task, parent=label, call=key)
+    )
     skills = ALL_SKILLS if orders.skills is None else read_skills(orders.skills)
     if skills != ALL_SKILLS:
-        data["skills"] = list(skills)
+        payload = payload.replace(skills=skills)
     if orders.system_prompt:
-        data["system_prompt"] = read_text(orders.system_prompt, "system_prompt")
+        payload = payload.replace(system_prompt=read_text(orders.system_prompt, "system_prompt"))
     name = None if orders.label is None or orders.label == "" else read_label(orders.label)
-    return _create(runtime, name or _label(label, new_id() if key is None else f"{key.step}.{key.place}"), data)
+    name = name or _label(label, new_id() if key is None else f"{key.step}.{key.place}")
+    return _create(runtime, name, payload, reopen=orders.reopen)
 
 
 def read_worker_options(orders: SpawnArguments, tools: Sequence[object], dialects: DialectRegistry) -> SessionOptions:
@@ -121,19 +116,16 @@ def read_worker_options(orders: SpawnArguments, tools: Sequence[object], dialect
 
 def find_worker_report(state: SessionState) -> WorkerReport | None:
     """Return the final reply of a finished worker; None if no call waits for it, or it has not finished."""
-    parent, call, turn = state.stored_options.get("parent"), state.stored_options.get("call"), state.turn
-    if not isinstance(parent, str) or not isinstance(call, list) or turn is None or turn.is_open:
+    parent, call, turn = state.stored_options.parent, state.stored_options.call, state.turn
+    if parent is None or call is None or turn is None or turn.is_open:
         return None
     last = turn.steps[-1]
     if is_session_start_step(last):
         return None
-    failed = last.kind == "interrupted" or bool(last.data.get("error")) or last.data.get("interrupted") is True
-    text = (
-        turn.build_recorded_step(last).text
-        or str(last.data.get("error") or "")
-        or (INTERRUPTED_RESULT if failed else "")
-    )
-    return WorkerReport(parent, CallKey(str(call[0]), int(call[1])), text, failed)
+    reply = last.payload if isinstance(last.payload, ReplyPayload) else ReplyPayload()
+    failed = last.kind == "interrupted" or bool(reply.error) or reply.interrupted
+    text = turn.build_recorded_step(last).text or reply.error or (INTERRUPTED_RESULT if failed else "")
+    return WorkerReport(parent, call, text, failed)
 
 
 def build_report_step(turn: Turn | None, report: WorkerReport) -> NewStep | RecordedBefore:
@@ -170,16 +162,17 @@ def _key_of(call: object, state: SessionState) -> CallKey | None:
     return call.key
 
 
-def _create(runtime: SessionRuntime, label: str, data: JSON) -> SessionRecord:
-    """Create a session, or return the existing one if it was created for the same call."""
+def _create(runtime: SessionRuntime, label: str, payload: SessionPayload, *, reopen: bool) -> SessionRecord:
+    """Create a session, or return the existing one if it was created for the same call.
+
+    With `reopen`, the same parent is enough.
+    """
     try:
-        return runtime.ledger.create(label, data=data)
+        return runtime.ledger.create(label, data=payload.to_json())
     except SessionExistsError:
         there = runtime.ledger.session(label)
-        if there is not None and data["call"] is not None and _made_for(there.data) == _made_for(data):
-            return there
+        if there is not None and there.payload.parent == payload.parent:
+            is_same_call = payload.call is not None and there.payload.call == payload.call
+            if reopen or is_same_call:
+                return there
         raise
-
-
-def _made_for(data: JSON) -> tuple[object, object]:
-    return data.get("parent"), data.get("call")

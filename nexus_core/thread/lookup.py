@@ -1,4 +1,4 @@
-"""Steps of a ledger by id or part of an id, and walks back through a thread."""
+"""Steps of a ledger by id or part of an id, and turns by their steps."""
 
 from __future__ import annotations
 
@@ -6,21 +6,17 @@ from itertools import takewhile
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from nexus_core.dialects.fields import read_text
 from nexus_core.errors import TurnError, UsageError
-from nexus_core.ledger.threads import skip_reverted
-from nexus_core.thread.arguments import read_text
-from nexus_core.thread.turns import RecordedStep
+from nexus_core.ledger.ledger import walk_back
+from nexus_core.thread.state import RecordedStep
 from nexus_core.types.ledger import Step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from nexus_core.types.ledger import Ledger, SessionRecord
 
-STEPS_PER_READ = 500
-"""Steps per query, so that a long thread is not held in memory at once."""
-_SMALL_BATCH = 50
-"""Steps per query where a walk usually ends after a few."""
 MIN_ID_CHARACTERS = 4
 """A shorter part would match too many steps."""
 ID_CHARACTERS = 26
@@ -135,25 +131,3 @@ def find_turn_end(ledger: Ledger, record: SessionRecord, at: str) -> Step:
             f"step {step.id} stands inside a turn", hint=f"its turn is {step.turn}, which ended with {end.id}"
         )
     return end
-
-
-def find_reverted(ledger: Ledger, revert: Step) -> list[Step]:
-    """Return the steps that a `revert` step of an import undoes, newest first."""
-    reverted: list[Step] = []
-    remaining = int(str(revert.data["popped"]))
-    for step in skip_reverted(walk_back(ledger, revert.parent, batch_size=_SMALL_BATCH)):
-        if remaining <= 0:
-            break
-        if step.messages:
-            reverted.append(step)
-            remaining -= len(step.messages)
-    return reverted
-
-
-def walk_back(ledger: Ledger, tip: str | None, *, batch_size: int = STEPS_PER_READ) -> Iterator[Step]:
-    """Yield the steps of a thread, newest first, reading `batch_size` at a time."""
-    current = tip
-    while current is not None:
-        steps = ledger.thread(current, limit=batch_size)
-        yield from reversed(steps)
-        current = steps[0].parent

@@ -1,26 +1,108 @@
-"""Projection of steps onto the messages that are sent. It changes and deletes no step."""
+"""Projection of steps onto the messages that are sent, with a summary in place of earlier turns.
+
+It changes and deletes no step.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from nexus_core.errors import LedgerError
-from nexus_core.history.items import PREVIEW_TURN, HistoryItem
-from nexus_core.history.media_placeholders import REQUEST_BYTES_RULE
-from nexus_core.thread.sizes import get_sent_messages
-from nexus_core.thread.summary_message import restore_summary_message
-from nexus_core.thread.totals import MARKER_KINDS
-from nexus_core.thread.turns import list_answered_calls
+from nexus_core.history.shorten import REQUEST_BYTES_RULE
+from nexus_core.history.truncation import PREVIEW_TURN, HistoryItem
+from nexus_core.text.safety import neutralize
+from nexus_core.thread.cache import get_sent_messages
+from nexus_core.thread.state import MARKER_KINDS
 from nexus_core.types.budget import Decision
+from nexus_core.types.messages import Message
+from nexus_core.types.payloads import CompactionPayload, ResultPayload, RevertPayload
+from nexus_core.types.prompt import lowest_trust
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from nexus_core.history.items import TruncationPoint
-    from nexus_core.thread.cache import ThreadCache
-    from nexus_core.thread.sizes import MessageSizer
+    from nexus_core.history.truncation import TruncationPoint
+    from nexus_core.thread.cache import MessageSizer, ThreadCache
+    from nexus_core.types.compaction import SummaryRole
     from nexus_core.types.ledger import Step
     from nexus_core.types.prompt import TrustLevel
+
+DEFAULT_MARKER = "[Previous conversation summary]"
+"""The first line of a summary in a session."""
+DEFAULT_SUMMARY_ROLE: Final = "user"
+"""The role of a summary message, unless `compaction.summary_role` sets another."""
+SUMMARY_FIELD = "_summary"
+"""The extra field that marks a message as a summary: the id of its compaction, or the time it was created."""
+
+_MARKER = "[CONTEXT SUMMARY - Generated: {now:%Y-%m-%d %H:%M}]"
+_EXPLANATION = """\
+The following is a summary of our previous conversation. It was automatically
+generated when the context window needed compaction. Treat this as established
+context - you don't need to re-confirm decisions already made."""
+
+
+def create_summary_message(summary_text: str, now: datetime | None = None) -> Message:
+    """Return a summary as a user message, for a conversation in memory.
+
+    Args:
+        summary_text: The summary.
+        now: The creation time, in local time; None for the current time.
+    """
+    now = now or datetime.now()  # noqa: DTZ005 - shown to the user in local time
+    text = f"{_MARKER.format(now=now)}\n{_EXPLANATION}\n\n---\n{neutralize(summary_text.strip())}"
+    return Message("user", text, extra={SUMMARY_FIELD: now.isoformat(timespec="minutes")})
+
+
+def build_session_summary(
+    text: str, compaction: str, *, marker: str = DEFAULT_MARKER, role: SummaryRole = DEFAULT_SUMMARY_ROLE
+) -> Message:
+    """Return a summary as the first message of a session's history.
+
+    Args:
+        text: The summary as `compose_summary` returns it.
+        compaction: The id of the compaction step.
+        marker: The first line; "" for none.
+        role: The role of the message.
+    """
+    return Message(role, f"{marker}\n{text}" if marker else text, extra={SUMMARY_FIELD: compaction})
+
+
+def restore_summary_message(payload: CompactionPayload, compaction: str) -> Message | None:
+    """Return the summary message of a stored compaction; None if it has no summary.
+
+    Args:
+        payload: The fields of the step, with marker and role if they were not the defaults.
+        compaction: The id of the step.
+    """
+    if not payload.summary:
+        return None
+    marker = DEFAULT_MARKER if payload.marker is None else payload.marker
+    role: SummaryRole = "system" if payload.role == "system" else DEFAULT_SUMMARY_ROLE
+    return build_session_summary(payload.summary, compaction, marker=marker, role=role)
+
+
+def add_summary_form(payload: CompactionPayload, marker: str, role: SummaryRole) -> CompactionPayload:
+    """Return a compaction with its marker and role. Defaults are not stored; `restore_summary_message` knows them."""
+    if marker != DEFAULT_MARKER:
+        payload = payload.replace(marker=marker)
+    return payload if role == DEFAULT_SUMMARY_ROLE else payload.replace(role=role)
+
+
+def is_summary(message: Message) -> bool:
+    """True if a message is a summary."""
+    return SUMMARY_FIELD in message.extra
+
+
+def get_summary_trust(messages: Iterable[Message], previous: TrustLevel = "user") -> TrustLevel:
+    """Return the trust level of a summary: the lowest among the summarized messages.
+
+    Args:
+        messages: The messages that are summarized.
+        previous: The trust level of the summary that they start with.
+    """
+    levels: list[TrustLevel] = ["foreign" if message.tool_results else "user" for message in messages]
+    return lowest_trust([previous, *levels])
 
 
 class ReadLimits(NamedTuple):
@@ -114,12 +196,12 @@ def find_kept_steps(cache: ThreadCache, compaction: Step, tip: str) -> list[Step
     Raises:
         LedgerError: The first kept step is not an ancestor of the compaction.
     """
-    first = compaction.data.get("first_kept")
-    if first is None:
-        return cache.read_since(compaction.id, tip)[1:]
-    if not isinstance(first, str):
+    payload = compaction.payload
+    if not isinstance(payload, CompactionPayload) or not payload.names_kept:
         raise LedgerError(f"compaction {compaction.id} does not say what it keeps")
-    kept = cache.read_since(first, tip)
+    if payload.first_kept is None:
+        return cache.read_since(compaction.id, tip)[1:]
+    kept = cache.read_since(payload.first_kept, tip)
     if kept[0].kind == "input" or kept[0].id == kept[0].turn:
         return kept
     inputs = [step for step in cache.read_since(kept[0].turn, tip) if holds_turn_input(step)]
@@ -132,8 +214,8 @@ def project_pinned_steps(cache: ThreadCache, compaction: Step, sizer: MessageSiz
 
     They follow its summary and are never left out.
     """
-    pinned = compaction.data.get("pinned")
-    steps = [each for name in pinned for each in cache.read_range(name, name)] if isinstance(pinned, list) else []
+    pinned = compaction.payload.pinned if isinstance(compaction.payload, CompactionPayload) else ()
+    steps = [each for name in pinned for each in cache.read_range(name, name)]
     return [each._replace(turn="", is_input=False) for each in project_steps(steps, sizer)]
 
 
@@ -142,7 +224,8 @@ def project_summary(compaction: Step, sizer: MessageSizer) -> list[HistoryItem]:
 
     These are its summary, or the messages that an import stored in its place.
     """
-    step_id, trust = compaction.id, read_summary_trust(compaction)
+    step_id, payload = compaction.id, compaction.payload
+    trust: TrustLevel = payload.trust if isinstance(payload, CompactionPayload) else "foreign"
     if compaction.messages:
         counted = zip(get_sent_messages(compaction), sizer.count_step_tokens(compaction), strict=True)
         return [
@@ -151,7 +234,7 @@ def project_summary(compaction: Step, sizer: MessageSizer) -> list[HistoryItem]:
             )
             for place, (message, tokens) in enumerate(counted)
         ]
-    message = restore_summary_message(compaction.data, step_id)
+    message = restore_summary_message(payload, step_id) if isinstance(payload, CompactionPayload) else None
     if message is None:
         return []
     return [
@@ -159,12 +242,6 @@ def project_summary(compaction: Step, sizer: MessageSizer) -> list[HistoryItem]:
             message, sizer.count_tokens(message), step=step_id, summary_trust=trust, size=sizer.count_bytes(message)
         )
     ]
-
-
-def read_summary_trust(compaction: Step) -> TrustLevel:
-    """Return the stored trust level of a summary; `foreign` if there is none."""
-    trust = compaction.data.get("trust")
-    return "user" if trust == "user" else "project" if trust == "project" else "foreign"
 
 
 # ---- steps to messages ----------------------------------------------------------------------------------------------
@@ -234,7 +311,7 @@ def _get_items(step: Step, sizer: MessageSizer) -> Sequence[HistoryItem]:
 
 def _build_items(step: Step, sizer: MessageSizer) -> Iterator[HistoryItem]:
     is_input, turn, step_id, created = holds_turn_input(step), step.turn, step.id, step.created
-    is_shortened = "clamp" in step.data
+    is_shortened = bool(step.payload.clamps)
     for place, (message, tokens) in enumerate(zip(get_sent_messages(step), sizer.count_step_tokens(step), strict=True)):
         size = sizer.count_bytes(message)
         yield HistoryItem(message, tokens, turn, is_input, step_id, place, created, None, is_shortened, size=size)
@@ -242,7 +319,7 @@ def _build_items(step: Step, sizer: MessageSizer) -> Iterator[HistoryItem]:
 
 def _find_call_indexes(step: Step) -> list[int]:
     """Return the index of the first call that each message of a step answers."""
-    call_indexes = [key.place for key in list_answered_calls(step)]
+    call_indexes = [key.place for key in step.payload.answers] if isinstance(step.payload, ResultPayload) else []
     first_indexes, start = [], 0
     for message in step.messages:
         end = start + max(len(message.tool_results), 1)
@@ -272,8 +349,8 @@ def _replace_input(items: list[HistoryItem], rendered: Iterable[HistoryItem], tu
 
 def _remove_reverted(step: Step, results: list[tuple[int, HistoryItem]], items: list[HistoryItem]) -> bool:
     """Remove the newest messages if a step says so. True if it does."""
-    popped = step.data.get("popped")
-    if not isinstance(popped, int) or popped <= 0:
+    popped = step.payload.popped if isinstance(step.payload, RevertPayload) else None
+    if popped is None or popped <= 0:
         return False
     _flush_results(results, items)
     del items[-popped:]
@@ -310,8 +387,9 @@ def _find_start(cache: ThreadCache, cut: TruncationPoint) -> tuple[int, int]:
     if cut.compaction is None:
         return 0, 0
     compaction = cache.get_step(cut.compaction)
-    first = compaction.data.get("first_kept")
-    step = cache.get_step(first) if isinstance(first, str) else compaction
+    payload = compaction.payload
+    first = payload.first_kept if isinstance(payload, CompactionPayload) else None
+    step = compaction if first is None else cache.get_step(first)
     return step.position, step.total - step.tokens
 
 

@@ -1,204 +1,313 @@
-"""State of a session, read from its newest step and its record.
+"""Turns and the state of a session, running totals, and appending under concurrent writers.
 
-Each step carries the calibration and the learned limits of every model on to the next step.
+All of it is read from the newest steps: each carries the totals, the calibration and the learned limits of every model
+on to the next. `Session.record` returns a RecordedStep with RecordedCalls.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable
+from dataclasses import fields
+from functools import cached_property
+from operator import attrgetter
+from shlex import quote
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from nexus_core.history.items import read_truncation_point
-from nexus_core.types.budget import TokenCalibration
+from nexus_core.deprecation import renamed_attribute
+from nexus_core.dialects.calls import INVALID_JSON_ARGUMENT, has_invalid_arguments
+from nexus_core.dialects.fields import read_flag
+from nexus_core.errors import ConflictError, TurnError, UsageError
+from nexus_core.history.groups import is_session_start
+from nexus_core.history.truncation import read_truncation_point
+from nexus_core.ledger.ledger import count_import_reverted, find_reverted, skip_reverted, walk_back
+from nexus_core.runner import blocking
+from nexus_core.types.assembled import CacheReport
+from nexus_core.types.base import dataclass
+from nexus_core.types.messages import File, Image, Opaque, Text, ToolResult, Usage
+from nexus_core.types.payloads import (
+    CallKey,
+    InputPayload,
+    LearnedLimit,
+    RenderedPayload,
+    ReplyPayload,
+    ResultPayload,
+    SessionPayload,
+    StepPayload,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    from nexus_core.history.items import TruncationPoint
-    from nexus_core.thread.turns import Turn
-    from nexus_core.types.ledger import NewStep, SessionRecord, Step
-    from nexus_core.types.messages import JSON
+    from nexus_core.history.truncation import TruncationPoint
+    from nexus_core.runner import Operation
+    from nexus_core.thread.cache import ThreadCache
+    from nexus_core.types.ledger import Ledger, NewStep, SessionRecord, Step
+    from nexus_core.types.messages import JSON, Message, ResultPart, ToolCall
+    from nexus_core.types.payloads import LearnedLimits
 
-MAX_CALIBRATION_SAMPLES = 8
-"""Newest calls of a model that the calibration uses."""
-MIN_CALIBRATION_SAMPLES = 3
-"""Fewer calls are not enough for a calibration."""
-MIN_CALIBRATION_TOKENS = 1000
-"""In a shorter call, the tokens that a provider adds to every call distort the ratio."""
-PLAUSIBLE_RATIOS = (0.5, 2.0)
-"""A ratio outside this range means that the caller did not send the call as it was assembled."""
-CARRIED_FIELDS = ("epoch", "view", "setup", "cut", "calibration", "windows", "request_bytes", "pins")
-"""Data that each step copies from the one before, so that the newest step alone holds the session's state."""
+NO_CACHE_REPORT = CacheReport()
+_NOT_RENDERED = RenderedPayload()
+_PART_TYPES = (Text, Image, File, Opaque)
 
 
-class SessionState(NamedTuple):
-    """State of a session at its newest step.
+class CallResult(NamedTuple):
+    """A tool result and the call it answers; `RecordedCall.result` makes one."""
+
+    key: CallKey
+    result: ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """A tool call that the model has made.
 
     Attributes:
+        key: The step and the position of the call.
+        call: The call as the model wrote it.
+    """
+
+    key: CallKey
+    call: ToolCall
+
+    @property
+    def id(self) -> str:
+        """The provider's id of the call. It may be empty or occur twice."""
+        return self.call.id
+
+    @property
+    def name(self) -> str:
+        """The name of the tool."""
+        return self.call.name
+
+    @property
+    def arguments(self) -> JSON:
+        """The arguments; `{"INVALID_JSON": "…"}` with the model's text if they are not a JSON object."""
+        return {INVALID_JSON_ARGUMENT: self.call.raw} if self.has_invalid_arguments else self.call.arguments
+
+    @property
+    def has_invalid_arguments(self) -> bool:
+        """True if the arguments are not a JSON object. Do not run such a call, but record an error as its result."""
+        return has_invalid_arguments(self.call)
+
+    @property
+    def raw(self) -> str | None:
+        """The arguments as the model wrote them, if the API returns text."""
+        return self.call.raw
+
+    def result(self, content: str | Iterable[ResultPart] = "", *, is_error: bool = False) -> CallResult:
+        """Return the result of the call, for `Session.record`.
+
+        Args:
+            content: Text, or parts: texts, images, files.
+            is_error: Whether the tool failed.
+        """
+        is_error = read_flag(is_error, "is_error")
+        return CallResult(self.key, ToolResult(self.call.id, _read_parts(content, self.name), self.name, is_error))
+
+    is_broken = renamed_attribute("RecordedCall", "is_broken", "has_invalid_arguments")
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.id})" if self.id else self.name
+
+
+def _read_parts(content: object, tool: str) -> str | tuple[ResultPart, ...]:
+    if isinstance(content, str):
+        return content
+    if isinstance(content, _PART_TYPES):
+        return (content,)
+    if isinstance(content, Iterable):
+        parts = tuple(content)
+        if all(isinstance(part, _PART_TYPES) for part in parts):
+            return parts
+    raise UsageError(
+        f"the result of {tool} must be text or parts, not {type(content).__name__}",
+        hint="json.dumps(…) makes text of anything",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedStep:
+    """A step that `Session.record` has stored.
+
+    Attributes:
+        id: The step's id in the ledger.
+        turn: The id of its turn.
+        text: The text of the reply, without reasoning and tool calls.
+        tool_calls: The tool calls that need a result.
+        usage: Tokens of the call; None if the API did not report them.
+        done: True if the turn ended with this step.
+        cache: How much of the call the provider read from its prompt cache.
+        duplicate: True if it was recorded before.
+    """
+
+    id: str
+    turn: str
+    text: str = ""
+    tool_calls: tuple[RecordedCall, ...] = ()
+    usage: Usage | None = None
+    done: bool = False
+    cache: CacheReport = NO_CACHE_REPORT
+    duplicate: bool = False
+
+
+class Turn:
+    """The steps of one turn.
+
+    Args:
+        steps: The steps so far, oldest first.
+    """
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self.steps = tuple(steps)
+
+    @property
+    def is_open(self) -> bool:
+        """True if the turn has not ended."""
+        return not self.steps[-1].closes
+
+    @property
+    def is_rendered(self) -> bool:
+        """True if the rendered input is stored."""
+        return any(step.kind == "sealed" for step in self.steps)
+
+    @property
+    def input_message(self) -> Message | None:
+        """The user message before it was rendered; None if the turn has none."""
+        first = self.steps[0]
+        return first.messages[0] if first.kind == "input" and first.messages else None
+
+    @cached_property
+    def rendered(self) -> RenderedPayload:
+        """The fields of all rendered steps; each is that of the newest step that has it."""
+        found = [step.payload for step in self.steps if isinstance(step.payload, RenderedPayload)]
+        rendered = found[0] if found else _NOT_RENDERED
+        for later in found[1:]:
+            rendered = rendered.merge(later)
+        return rendered
+
+    @cached_property
+    def replies(self) -> tuple[Step, ...]:
+        """The steps with the model's replies."""
+        return tuple(step for step in self.steps if step.kind == "reply")
+
+    @cached_property
+    def calls(self) -> dict[CallKey, ToolCall]:
+        """The tool calls that the caller has to run, in their order."""
+        return {
+            CallKey(step.id, place): call
+            for step in self.replies
+            for place, call in enumerate(find_client_calls(step.messages))
+        }
+
+    @cached_property
+    def answered(self) -> dict[CallKey, AnsweredCall]:
+        """The recorded tool results, by their calls."""
+        return {
+            key: AnsweredCall(step, result)
+            for step in self.steps
+            if isinstance(step.payload, ResultPayload)
+            for key, result in zip(step.payload.answers, list_results(step.messages), strict=False)
+        }
+
+    @cached_property
+    def pending(self) -> tuple[RecordedCall, ...]:
+        """The tool calls without a result; none if the turn has ended."""
+        if not self.is_open:
+            return ()
+        return tuple(RecordedCall(key, call) for key, call in self.calls.items() if key not in self.answered)
+
+    def build_recorded_step(self, step: Step, *, duplicate: bool = False) -> RecordedStep:
+        """Return a step of this turn as `Session.record` returns it."""
+        reply = step.payload if isinstance(step.payload, ReplyPayload) else None
+        return RecordedStep(
+            id=step.id,
+            turn=step.turn,
+            text="\n".join(filter(None, map(_get_reply_text, step.messages))) if reply else "",
+            tool_calls=tuple(RecordedCall(key, call) for key, call in self.calls.items() if key.step == step.id),
+            usage=reply.usage if reply else None,
+            done=step.closes,
+            duplicate=duplicate,
+        )
+
+
+class AnsweredCall(NamedTuple):
+    """A recorded tool result and the step that holds it."""
+
+    step: Step
+    result: ToolResult
+
+
+def find_client_calls(messages: Iterable[Message]) -> list[ToolCall]:
+    """Return the tool calls that have no result among the messages.
+
+    A provider answers the calls of its own tools in the same reply.
+    """
+    messages = tuple(messages)
+    answered = [result.call_id for result in list_results(messages)]
+    calls = []
+    for message in messages:
+        for call in message.tool_calls:
+            if call.id in answered:
+                answered.remove(call.id)
+            else:
+                calls.append(call)
+    return calls
+
+
+def list_results(messages: Iterable[Message]) -> list[ToolResult]:
+    """Return the tool results of messages."""
+    return [result for message in messages for result in message.tool_results]
+
+
+def _get_reply_text(message: Message) -> str:
+    return message.content if message.role == "assistant" else ""
+
+
+_EMPTY_STEP, _NEW_SESSION = StepPayload(), SessionPayload()
+
+
+class SessionState:
+    """State of a session at its newest step.
+
+    Args:
         record: The session; None before its first step.
         tip: Its newest step; None before the first.
         turn: The turn of that step, open or closed.
     """
 
-    record: SessionRecord | None
-    tip: Step | None
-    turn: Turn | None
+    def __init__(self, record: SessionRecord | None, tip: Step | None, turn: Turn | None) -> None:
+        self.record = record
+        self.tip = tip
+        self.turn = turn
 
-    @property
+    @cached_property
     def open_turn(self) -> Turn | None:
         """The open turn; None if the newest turn is closed."""
         return self.turn if self.turn is not None and self.turn.is_open else None
 
-    @property
-    def stored_options(self) -> JSON:
+    @cached_property
+    def stored_options(self) -> SessionPayload:
         """The options stored with the session."""
-        return {} if self.record is None else self.record.data
+        return _NEW_SESSION if self.record is None else self.record.payload
 
-    @property
-    def reloads(self) -> int:
-        """How often a caller requested a new prefix."""
-        reloads = self.stored_options.get("reloads")
-        return reloads if isinstance(reloads, int) else 0
+    @cached_property
+    def newest(self) -> StepPayload:
+        """The fields of the newest step, which describe the session; empty before the first step."""
+        return _EMPTY_STEP if self.tip is None else self.tip.payload
 
-    @property
-    def epoch(self) -> str:
-        """The digest of the current prefix; "" before the first call."""
-        return self._get_text("epoch")
-
-    @property
-    def sections_digest(self) -> str:
-        """The digest of the sections last sent; "" before the first call."""
-        return self._get_text("view")
-
-    @property
-    def settings_digest(self) -> str:
-        """The digest of the settings of the last call; "" before the first."""
-        return self._get_text("setup")
-
-    @property
+    @cached_property
     def cut(self) -> TruncationPoint | None:
         """The truncation point of the last call; None if nothing was left out."""
-        return read_truncation_point(self._data.get("cut"))
+        return read_truncation_point(self.newest.cut)
 
-    @property
-    def calibration_samples(self) -> CalibrationSamples:
-        """Ratios of provider counts to ours, by model."""
-        return read_calibration_samples(self._data.get("calibration"))
-
-    @property
-    def learned_windows(self) -> LearnedLimits:
-        """Context windows that providers reported, by model."""
-        return read_learned_limits(self._data.get("windows"))
-
-    @property
-    def learned_request_bytes(self) -> LearnedLimits:
-        """Largest request bodies in bytes that providers accept, by model."""
-        return read_learned_limits(self._data.get("request_bytes"))
-
-    @property
-    def pins(self) -> tuple[str, ...]:
-        """The ids of pinned steps, which compactions keep."""
-        return get_pins(self.tip)
-
-    @property
+    @cached_property
     def event(self) -> dict[str, Any]:
         """Metadata of the event that started the open turn."""
-        event = self.open_turn.steps[0].data.get("event") if self.open_turn else None
-        return dict(event) if isinstance(event, dict) else {}
-
-    @property
-    def _data(self) -> JSON:
-        return {} if self.tip is None else self.tip.data
-
-    def _get_text(self, name: str) -> str:
-        value = self._data.get(name)
-        return value if isinstance(value, str) else ""
-
-
-def get_pins(tip: Step | None) -> tuple[str, ...]:
-    """Return the ids of pinned steps from the newest step."""
-    pins = None if tip is None else tip.data.get("pins")
-    return tuple(map(str, pins)) if isinstance(pins, list | tuple) else ()
-
-
-def get_carried_fields(tip: Step | NewStep | None) -> dict[str, Any]:
-    """Return the data that a step after `tip` carries on, unless it sets its own."""
-    return {} if tip is None else {name: tip.data[name] for name in CARRIED_FIELDS if tip.data.get(name) is not None}
-
-
-# ---- calibration ----------------------------------------------------------------------------------------------------
-
-
-CalibrationSamples = dict[str, list[float]]
-"""By model, the provider's count divided by ours, for each of the newest calls."""
-
-
-def read_calibration_samples(value: object) -> CalibrationSamples:
-    """Return the calibration samples that a step stores."""
-    return {name: list(ratios) for name, ratios in value.items()} if isinstance(value, dict) else {}
-
-
-def add_calibration_sample(known: CalibrationSamples, model: str, sent: int, counted: int) -> CalibrationSamples:
-    """Return the samples after another call.
-
-    A call that is too short, or whose ratio is implausible, adds none.
-
-    Args:
-        known: The samples so far.
-        model: The name of the model.
-        sent: Tokens of the call, by our count.
-        counted: Tokens of the call, by the provider's count.
-    """
-    ratio = counted / sent if sent else 0.0
-    if sent < MIN_CALIBRATION_TOKENS or not PLAUSIBLE_RATIOS[0] <= ratio <= PLAUSIBLE_RATIOS[1]:
-        return known
-    return {**known, model: [*known.get(model, [])[-MAX_CALIBRATION_SAMPLES + 1 :], round(ratio, 4)]}
-
-
-def get_calibration(known: Mapping[str, Any], model: str) -> TokenCalibration | None:
-    """Return how a model's provider counts; None if there are too few samples."""
-    ratios = known.get(model) or []
-    if len(ratios) < MIN_CALIBRATION_SAMPLES:
-        return None
-    return TokenCalibration(len(ratios), min(ratios), _compute_median(sorted(ratios)), max(ratios))
-
-
-def _compute_median(numbers: Sequence[float]) -> float:
-    """Return the median. `statistics` would import too much at startup."""
-    half = len(numbers) // 2
-    return (numbers[half] + numbers[-half - 1]) / 2
+        opening = self.open_turn.steps[0].payload if self.open_turn else None
+        return dict(opening.event or {}) if isinstance(opening, InputPayload) else {}
 
 
 # ---- learned limits -------------------------------------------------------------------------------------------------
-
-
-class LearnedLimit(NamedTuple):
-    """A limit that a provider reported in an error.
-
-    Attributes:
-        limit: The reported limit.
-        assumed: The limit by settings and plugins at that time; the reported one holds until this changes.
-    """
-
-    limit: int
-    assumed: int
-
-
-LearnedLimits = dict[str, LearnedLimit]
-"""Learned limits, by model."""
-
-
-def read_learned_limits(value: object) -> LearnedLimits:
-    """Return the learned limits that a step stores."""
-    rows = value.items() if isinstance(value, dict) else ()
-    return {name: LearnedLimit(*row) for name, row in rows if _is_learned_limit(row)}
-
-
-def _is_learned_limit(row: object) -> bool:
-    return (
-        isinstance(row, list | tuple)
-        and len(row) == len(LearnedLimit._fields)
-        and all(type(each) is int for each in row)
-    )
 
 
 def add_learned_limit(known: LearnedLimits, model: str, limit: int | None, assumed: int) -> LearnedLimits | None:
@@ -227,3 +336,263 @@ def get_learned_limit(known: LearnedLimits, model: str, assumed: int) -> int:
     """
     learned = known.get(model)
     return assumed if learned is None or learned.assumed != assumed else learned.limit
+
+
+_STEPS_PER_READ = 50
+"""Steps per query where only some turns are wanted."""
+MARKER_KINDS = ("compaction", "revert", "pin", "forget")
+"""Kinds of steps without messages of their own; a turn of one such step is not counted."""
+_USAGE_FIELDS = tuple(field.name for field in fields(Usage))
+_get_numbers = attrgetter(*_USAGE_FIELDS)
+
+
+# ---- turns ----------------------------------------------------------------------------------------------------------
+
+
+def add_turn(tip: Step | NewStep | None, step: NewStep) -> int | None:
+    """Return the number of turns up to a step after `tip`; None if it is not stored with `tip`."""
+    if tip is None:
+        return int(counts_as_turn(step))
+    before = tip.payload.turns
+    return None if before is None else before + (tip.closes and counts_as_turn(step))
+
+
+def count_turns(cache: ThreadCache, tip: Step) -> int:
+    """Return the number of turns up to `tip`.
+
+    The newest stored total and the turns since, so that few steps are read.
+    """
+    if tip.payload.turns is not None:
+        return tip.payload.turns  # no other step is read
+
+    def has_total(steps: Sequence[Step]) -> bool:
+        return any(step.payload.turns is not None for step in steps)
+
+    turns = 0
+    for step in reversed(cache.read_newest(tip.id, has_total)):
+        if step.payload.turns is not None:
+            return turns + step.payload.turns
+        turns += opens_turn(step)
+    return turns
+
+
+def count_ledger_turns(ledger: Ledger) -> int:
+    """Return the number of turns of all sessions. Each counts once, and what an import took back does not."""
+    turns = 0
+    for step in ledger.steps():
+        turns += opens_turn(step)
+        if count_import_reverted(step):
+            # Steps of another branch are part of another session, too.
+            turns -= sum(opens_turn(each) for each in find_reverted(ledger, step) if each.branch == step.branch)
+    return turns
+
+
+def opens_turn(step: Step) -> bool:
+    """True if a step opens a turn that is counted."""
+    return step.id == step.turn and counts_as_turn(step) and not continues_turn(step)
+
+
+def counts_as_turn(step: Step | NewStep) -> bool:
+    """True if a turn that starts with such a step is counted.
+
+    Instructions and the session start get no reply, so they are not.
+    """
+    return step.kind not in MARKER_KINDS and not is_unanswered_input(step)
+
+
+def is_unanswered_input(step: Step | NewStep) -> bool:
+    """True if a step only has system messages or the session start, which get no reply."""
+    is_closed_input = step.kind == "input" and step.closes and bool(step.messages)
+    return is_closed_input and all(message.role == "system" or is_session_start(message) for message in step.messages)
+
+
+def continues_turn(step: Step | NewStep) -> bool:
+    """True if a step continues the turn before its own."""
+    return step.kind in ("turn", "reply") and isinstance(step.payload, ReplyPayload) and step.payload.continues
+
+
+def is_session_start_step(step: Step) -> bool:
+    """True if a step only holds the time at which the session started."""
+    return step.closes and step.parent is None and any(map(is_session_start, step.messages))
+
+
+def get_parent_turn(cache: ThreadCache, parent: str | None) -> str | None:
+    """Return the turn of a parent step; None for the first turn of a session."""
+    before = None if parent is None else cache.get_step(parent)
+    return None if before is None or is_session_start_step(before) else before.turn
+
+
+def read_newest_turns(ledger: Ledger, record: SessionRecord, wanted: int | None) -> list[Turn]:
+    """Return the newest turns, oldest first, with compactions, reverts and pins among them.
+
+    A turn that was stored in several pieces is one. Steps that an import reverted are left out.
+
+    Args:
+        ledger: The ledger of the session.
+        record: The session.
+        wanted: The number of turns of the conversation; None for all.
+    """
+    turns: list[Turn] = []
+    counted = 0
+    steps: list[Step] = []
+    for step in skip_reverted(walk_back(ledger, record.tip, batch_size=_STEPS_PER_READ)):
+        if steps and step.turn != steps[-1].turn and not continues_turn(steps[-1]):
+            turns.append(Turn(steps[::-1]))
+            counted += opens_turn(steps[-1])
+            steps = []
+            if counted == wanted:
+                break
+        steps.append(step)
+    else:
+        turns += [Turn(steps[::-1])] if steps else []
+    return turns[::-1]
+
+
+# ---- tokens ---------------------------------------------------------------------------------------------------------
+
+
+def add_tokens(tip: Step | NewStep | None, step: NewStep) -> int | None:
+    """Return the tokens of a thread up to a step after `tip`; None if they are not stored with `tip`.
+
+    The ledger's own sum, `total`, restarts with each counter; this one covers all of them.
+    """
+    before = 0 if tip is None else tip.payload.total_tokens
+    return None if before is None else before + step.tokens
+
+
+def count_tokens(cache: ThreadCache, tip: Step) -> int:
+    """Return the tokens of a thread up to `tip`.
+
+    The newest stored total and the steps since.
+    """
+
+    def has_total(steps: Sequence[Step]) -> bool:
+        return any(step.payload.total_tokens is not None for step in steps)
+
+    tokens = 0
+    for step in reversed(cache.read_newest(tip.id, has_total)):
+        if step.payload.total_tokens is not None:
+            return tokens + step.payload.total_tokens
+        tokens += step.tokens
+    return tokens
+
+
+# ---- usage ----------------------------------------------------------------------------------------------------------
+
+
+def add_usage(tip: Step | NewStep | None, step: NewStep) -> Usage | None:
+    """Return the usage of a thread up to a step after `tip`; None if it is not stored with `tip`."""
+    before = Usage() if tip is None else tip.payload.total_usage
+    now = get_step_usage(step)
+    return before if before is None or now is None else add_usages([before, now])
+
+
+def get_step_usage(step: Step | NewStep) -> Usage | None:
+    """Return the usage of a step's call; None if it is unknown."""
+    return step.payload.usage if isinstance(step.payload, ReplyPayload) else None
+
+
+def sum_usage(cache: ThreadCache, tip: Step) -> Usage:
+    """Return the usage of a thread up to `tip`.
+
+    The newest stored total and the calls since.
+    """
+
+    def has_total(steps: Sequence[Step]) -> bool:
+        return any(step.payload.total_usage is not None for step in steps)
+
+    usages: list[Usage] = []
+    for step in reversed(cache.read_newest(tip.id, has_total)):
+        if step.payload.total_usage is not None:
+            usages.append(step.payload.total_usage)
+            break
+        if (usage := get_step_usage(step)) is not None:
+            usages.append(usage)
+    return add_usages(usages)
+
+
+def add_usages(usages: Iterable[Usage]) -> Usage:
+    """Return the sum of usages."""
+    columns = zip(*map(_get_numbers, usages), strict=True)
+    return Usage(**dict(zip(_USAGE_FIELDS, map(sum, columns), strict=False)))
+
+
+def subtract_usage(spent: Usage, usage: Usage) -> Usage:
+    """Return a total without the usage of one call; no field drops below zero."""
+    numbers = (max(total - part, 0) for total, part in zip(_get_numbers(spent), _get_numbers(usage), strict=True))
+    return Usage(**dict(zip(_USAGE_FIELDS, numbers, strict=True)))
+
+
+if TYPE_CHECKING:
+    Decide = Callable[[SessionState], NewStep | "RecordedBefore" | None]
+
+MAX_APPEND_ATTEMPTS = 100
+"""Each attempt fails only if another writer has appended, so a session never stops growing meanwhile."""
+
+
+class RecordedBefore(NamedTuple):
+    """The step that already holds what the caller records again."""
+
+    step: Step
+
+
+class AppendableThread(Protocol):
+    """Protocol: a session to append to. Methods do blocking I/O."""
+
+    label: str
+
+    def read(self) -> SessionState:
+        """Return the current state of the session."""
+
+    def append(self, step: NewStep, state: SessionState) -> Step:
+        """Append a step after the newest step of a state.
+
+        Raises:
+            ConflictError: Another writer has appended since.
+        """
+
+
+def append(thread: AppendableThread, decide: Decide) -> Operation[Step | RecordedBefore | None]:
+    """Append the step that `decide` returns for the session's state.
+
+    If another writer appends first, `decide` is called again with the new state. A `RecordedBefore` or None of `decide`
+    is returned as it is.
+
+    Raises:
+        ConflictError: Other writers were faster `MAX_APPEND_ATTEMPTS` times in a row.
+    """
+    for _ in range(MAX_APPEND_ATTEMPTS):
+        state, decided = yield from blocking(_decide, thread, decide)
+        if decided is None or isinstance(decided, RecordedBefore):
+            return decided
+        try:
+            return (yield from blocking(thread.append, decided, state))
+        except ConflictError:
+            continue
+    raise build_contention_error(thread.label)
+
+
+def build_contention_error(label: str) -> ConflictError:
+    """Return the error for an append that lost against other writers every time."""
+    return ConflictError(
+        f"could not append to session {label!r}: {MAX_APPEND_ATTEMPTS} conflicting writes in a row",
+        hint="fewer programs at once, or a fork for each",
+    )
+
+
+def ensure_not_archived(state: SessionState) -> None:
+    """Raise a TurnError if the session is archived.
+
+    For callers that open a turn; an open turn of an archived session may be finished.
+    """
+    if state.record is not None and state.record.status == "archived":
+        undo = f"nexus session unarchive {quote(state.record.label)}"
+        raise TurnError(
+            f"session {state.record.label!r} is archived",
+            hint=f"`{undo}` restores it; it can be read and forked as it is",
+        )
+
+
+def _decide(thread: AppendableThread, decide: Decide) -> tuple[SessionState, NewStep | RecordedBefore | None]:
+    state = thread.read()
+    return state, decide(state)

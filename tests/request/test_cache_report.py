@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from nexus_core import Section, Source, Tool
-from nexus_core.history.items import MessageKey, TruncationPoint
-from nexus_core.request.cache_report import CallFacts, compare_prefixes, report_cache
+from nexus_core.history.truncation import MessageKey, TruncationPoint
+from nexus_core.request.cache_report import LONG_CACHE_LIFETIME_MS, CallFacts, compare_prefixes, report_cache
 from nexus_core.request.prefix import Prefix
 from nexus_core.types.assembled import CacheMiss
 
@@ -39,6 +39,10 @@ def test_a_beginning_that_was_found_is_a_hit() -> None:
         (after(compaction="c"), "compaction"),
         (after(cut=TruncationPoint("oldest_first", MessageKey("s", 0))), "cut"),
         (after(at=301_000), "time"),
+        (after(at=400_000, sent_at=299_000), "unknown"),
+        (after(at=301_000, epoch="e2"), "time"),
+        (after(at=301_000, epoch="e2", cached=2000), "section"),
+        (after(at=301_000, cached=2000), "time"),
         (after(), "unknown"),
         (after(model="n", epoch="e2", at=10**9), "model"),
     ],
@@ -47,6 +51,21 @@ def test_the_first_change_is_to_blame(call: CallFacts, cause: str) -> None:
     found = report(call)
 
     assert (found.verdict, found.blame.cause) == ("miss", cause)
+
+
+def test_an_expired_cache_says_after_how_long() -> None:
+    found = report(after(at=541_000))
+
+    assert str(found) == (
+        "0 of 5,000 expected tokens came from the cache: expired after 5 min, the previous call was 9 min earlier"
+    )
+
+
+def test_a_cache_for_an_hour_expires_later() -> None:
+    before = BEFORE._replace(lifetime=LONG_CACHE_LIFETIME_MS)
+
+    assert report(after(at=541_000), before).blame.cause == "unknown"
+    assert str(report(after(at=3_660_000), before).blame).startswith("expired after 60 min")
 
 
 def test_a_beginning_that_is_too_short_says_so() -> None:

@@ -13,7 +13,7 @@ from threading import get_ident
 import pytest
 
 from nexus_core import Nexus
-from nexus_core.request.static_cache import MIN_FILE_AGE_NS, LayerCache
+from nexus_core.request.static_context import MIN_FILE_AGE_NS, LayerCache
 from nexus_core.testing import write_files
 
 WATCHED: dict[int, list[str]] = {}

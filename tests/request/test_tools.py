@@ -9,7 +9,7 @@ import pytest
 from nexus_core import MessageError, Nexus, UnknownNameError
 from nexus_core.dialects.registry import BUILT_IN_DIALECTS
 from nexus_core.rendering import UNIFIED_ROLE
-from nexus_core.request.tools import offer_tools, read_tools
+from nexus_core.request.prefix import offer_tools, read_tools
 from nexus_core.types.messages import Tool
 from nexus_core.types.settings import Settings
 

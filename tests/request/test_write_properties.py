@@ -17,7 +17,7 @@ from nexus_core.dialects.registry import get_dialect
 from nexus_core.history.repair import check_messages
 from nexus_core.history.repair.findings import UNREPAIRED_CODES
 from nexus_core.types.messages import File, Image, Message, Opaque, Part, Reasoning, Text, Tool, ToolCall, ToolResult
-from tests.dialects.support import accepted, strictly
+from tests.dialects.support import StrictType, accepted
 from tests.effort import examples
 from tests.history.broken import ANYTHING, ENCODERS, MESSAGES
 from tests.history.oracles import ORACLES, cache_marks
@@ -27,9 +27,9 @@ APIS = ["openai", "responses", "anthropic", "gemini"]
 EVERY_API = pytest.mark.parametrize("api", APIS)
 SAID = {"openai": "messages", "responses": "input", "anthropic": "messages", "gemini": "contents"}
 REQUESTS = {
-    "openai": strictly(CompletionCreateParamsNonStreaming),
-    "responses": strictly(ResponseCreateParamsNonStreaming),
-    "anthropic": strictly(MessageCreateParamsNonStreaming),
+    "openai": StrictType(CompletionCreateParamsNonStreaming),
+    "responses": StrictType(ResponseCreateParamsNonStreaming),
+    "anthropic": StrictType(MessageCreateParamsNonStreaming),
 }
 WORDS = st.text("abc ", min_size=1, max_size=8).filter(str.strip)
 MARKS = st.sampled_from([{}, {}, {}, {"cache_control": {"type": "ephemeral"}}, {"cache_control": None}]) | st.just(

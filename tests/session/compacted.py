@@ -1,4 +1,4 @@
-"""Conversations that grow too long, and those who summarise them."""
+"""Conversations that grow too long, and those who summarize them."""
 
 from __future__ import annotations
 
@@ -70,8 +70,3 @@ def long_session(nexus: Nexus, turns: int = 6, label: str = "s", words: int = 50
 def compactions(ledger: StoreLedger, label: str = "s") -> list[Step]:
     """The compactions of a session, oldest first."""
     return [step for step in steps_of(ledger, label) if step.kind == "compaction"]
-
-
-def data_of(step: Step) -> dict[str, Any]:
-    """What a step knows."""
-    return dict(step.data)

@@ -14,7 +14,7 @@ from tests.session.compacted import Words, exchange
 
 
 def summarize(_: SummaryRequest) -> str:
-    tell("summarising")
+    tell("summarizing")
     time.sleep(3600 if "hold" in sys.argv else 0.01)
     return "They counted."
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nexus_core import Nexus
-from nexus_core.compaction.options import CompactionOptions
+from nexus_core.compaction.trigger import CompactionOptions
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.session.session import Session
@@ -46,7 +46,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture
 def only_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is summarised: what does not fit is left out."""
+    """Nothing is summarized: what does not fit is left out."""
     off = CompactionOptions(enabled=False)
     monkeypatch.setattr("nexus_core.session.session_thread.read_compaction_options", lambda _: off)
 

@@ -8,6 +8,7 @@ from typing import Any
 from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.types.ledger import Ledger, NewStep, Step
 from nexus_core.types.messages import Message
+from nexus_core.types.payloads import CompactionPayload, ReplyPayload, ResultPayload
 
 TOOLS = [
     {
@@ -85,6 +86,24 @@ def steps_of(ledger: Ledger, label: str) -> list[Step]:
     """Everything that a session recorded."""
     record = ledger.session(label)
     return ledger.thread(record.tip) if record is not None and record.tip is not None else []
+
+
+def compaction_of(step: Step) -> CompactionPayload:
+    """The fields of a compaction."""
+    assert isinstance(step.payload, CompactionPayload)
+    return step.payload
+
+
+def reply_of(step: Step) -> ReplyPayload:
+    """The fields of a reply, or of a turn made elsewhere."""
+    assert isinstance(step.payload, ReplyPayload)
+    return step.payload
+
+
+def result_of(step: Step) -> ResultPayload:
+    """The fields of tool results."""
+    assert isinstance(step.payload, ResultPayload)
+    return step.payload
 
 
 def kinds_of(ledger: StoreLedger, label: str) -> list[str]:

@@ -311,7 +311,7 @@ def test_whatever_a_plugin_does_with_what_it_was_told_nothing_else_is_sent(
         return [context.to("anthropic", max_tokens=9) for context in sent]
 
     assert talk("s", Listening(scribble)) == talk("t")
-    assert steps_of(ledger, "s")[-2].data["model"] == "claude-sonnet-4-20250514"
+    assert steps_of(ledger, "s")[-2].payload.model == "claude-sonnet-4-20250514"
 
 
 def test_plugins_hear_of_it_in_the_order_of_their_names(open_nexus: OpenNexus) -> None:

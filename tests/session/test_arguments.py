@@ -70,7 +70,7 @@ def test_the_words_of_a_set_are_kept_in_one_order(open_nexus: OpenNexus, ledger:
     assert context.permissions_granted[1:] == tuple(sorted(words))
     record = ledger.session("s")
     assert record is not None
-    assert record.data["permissions"] == sorted(words)
+    assert record.payload.permissions == tuple(sorted(words))
 
 
 @pytest.mark.parametrize("half", ["\ud83d", "a\ud83d\ude00b", "\0x"])

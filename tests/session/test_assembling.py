@@ -179,7 +179,7 @@ def test_other_tools_begin_another_epoch(open_session: OpenSession, ledger: Stor
 
     assert [tool.name for tool in context.tools] == ["listen"]
     assert "Be verbose." in context.system_prompt
-    assert len({step.data["epoch"] for step in steps_of(ledger, "s") if step.kind == "sealed"}) == 2
+    assert len({step.payload.epoch for step in steps_of(ledger, "s") if step.kind == "sealed"}) == 2
 
 
 def test_other_tools_begin_another_epoch_inside_a_turn(open_session: OpenSession, ledger: StoreLedger) -> None:

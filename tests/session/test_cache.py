@@ -120,22 +120,80 @@ def test_another_program_tells_the_same(open_session: OpenSession) -> None:
 # ---- calibration ----------------------------------------------------------------------------------------------------
 
 
-def test_after_three_replies_budgets_go_by_what_the_provider_counts(
+def test_before_the_first_reply_a_budget_allows_for_the_error_of_the_model_table(open_session: OpenSession) -> None:
+    budget = open_session().ask(LONG).token_budget
+
+    assert budget.calibration is not None
+    assert budget.calibration.replies == 0
+    assert budget.low < budget.total < budget.high
+    assert budget.high == pytest.approx(budget.total * 1.1, abs=1)
+
+
+def test_after_the_first_reply_budgets_go_by_what_the_provider_counts(
     open_session: OpenSession, ledger: StoreLedger
 ) -> None:
     session = open_session()
-    for number in range(3):
-        context = session.ask(LONG)
-        assert context.token_budget.calibration is None
-        reply(session, f"msg_{number}", cached=0, read=int(context.token_budget.total * 1.5))
+    sent = session.ask(LONG).token_budget
+    counted = int(sent.total * 1.5)
+    reply(session, "msg_1", cached=0, read=counted)
 
     budget = session.ask("And?").token_budget
 
-    assert budget.calibration is not None
-    assert budget.calibration.replies == 3
-    assert budget.high > budget.total * 1.45
+    new = budget.total - budget.margin - (sent.total - sent.margin)
+    assert 0 < new < 200
+    assert budget.estimate in range(counted + new, counted + 2 * new)
     assert budget.remaining == budget.available - budget.high
-    assert "calibration" in steps_of(ledger, "s")[-1].data
+    assert list(steps_of(ledger, "s")[-1].payload.calibration.values()) == [[pytest.approx(1.65, abs=0.02)]]
+
+
+def test_instructions_that_the_caller_adds_to_every_call_are_part_of_the_prediction(open_session: OpenSession) -> None:
+    session = open_session()
+    sent = session.ask("Why?").token_budget.total
+    reply(session, "msg_1", cached=0, read=sent + 20_000)
+
+    budget = session.ask("word " * 2000).token_budget
+
+    assert budget.estimate - 20_000 == pytest.approx(budget.total - budget.margin, abs=20)
+
+
+@pytest.mark.parametrize("counted", [1, 100, 120_000, 10**9])
+def test_a_usage_that_cannot_be_of_this_call_changes_nothing(open_session: OpenSession, counted: int) -> None:
+    session = open_session()
+    session.ask(LONG)
+    reply(session, "msg_1", cached=0, read=counted)
+
+    calibration = session.ask("And?").token_budget.calibration
+
+    assert calibration is not None
+    assert (calibration.replies, calibration.counted) == (0, 0)
+
+
+def test_another_program_predicts_the_same(open_session: OpenSession) -> None:
+    session = open_session()
+    reply(session, "msg_1", cached=0, read=session.ask(LONG).token_budget.total + 777)
+
+    assert open_session().preview("And?").token_budget == session.preview("And?").token_budget
+
+
+def test_another_session_starts_from_what_one_has_learned(open_nexus: OpenNexus) -> None:
+    nexus = open_nexus()
+    first = nexus.session("first", model="claude-sonnet-4")
+    sent = first.ask(LONG).token_budget
+    reply(first, "msg_1", cached=0, read=round((sent.total - sent.margin) * 1.3))
+
+    budget = nexus.session("second", model="claude-sonnet-4").ask(LONG).token_budget
+    others = nexus.session("third", model="claude-opus-4-7").ask(LONG).token_budget
+
+    assert budget.estimate == pytest.approx((budget.total - budget.margin) * 1.3, rel=0.01)
+    assert others.estimate == others.total - others.margin
+
+
+def test_exact_counts_learn_nothing_from_other_sessions(open_nexus: OpenNexus) -> None:
+    nexus = open_nexus()
+    first = nexus.session("first", model="gpt-4o")
+    reply(first, "msg_1", cached=0, read=round(first.ask(LONG).token_budget.total * 1.3))
+
+    assert nexus.session("second", model="gpt-4o").ask(LONG).token_budget.calibration is None
 
 
 @pytest.mark.usefixtures("only_cuts")

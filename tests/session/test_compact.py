@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from nexus_core import check_messages
 from nexus_core.compaction import prompts
 from nexus_core.dialects.neutral import encode_value
 from nexus_core.errors import BudgetError, TurnError, UsageError
 from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.testing import write_files
 from nexus_core.text.secrets import RedactedText, redact
-from nexus_core.thread.summary_message import DEFAULT_MARKER
+from nexus_core.thread.projection import DEFAULT_MARKER
 from nexus_core.types.assembled import AgentResult
 from nexus_core.types.compaction import CompactionReport
 from nexus_core.types.messages import Message
@@ -24,13 +25,12 @@ from tests.session.compacted import (
     Words,
     compactions,
     configure,
-    data_of,
     exchange,
     long_session,
     work,
 )
 from tests.session.conftest import EVERYWHERE, OpenNexus
-from tests.session.support import calls, kinds_of, says, spoken, steps_of
+from tests.session.support import calls, compaction_of, kinds_of, says, spoken, steps_of
 from tests.session.test_prefix import Words as MoodyWords
 
 pytestmark = [EVERYWHERE, pytest.mark.usefixtures("no_session_start")]
@@ -64,10 +64,10 @@ def test_what_does_not_fit_is_summarised_before_the_call(open_nexus: OpenNexus, 
     context = session.ask("And? " + "word " * 300)
 
     (step,) = compactions(ledger)
-    assert (step.data["trigger"], step.data["summariser"]) == ("context_limit", "given")
+    assert (compaction_of(step).trigger, compaction_of(step).summarizer) == ("context_limit", "given")
     assert context.token_budget.total <= 0.6 * AVAILABLE
-    assert data_of(step)["tokens_before"] >= AVAILABLE
-    assert step.data["tokens_after"] == context.token_budget.total
+    assert (compaction_of(step).tokens_before or 0) >= AVAILABLE
+    assert compaction_of(step).tokens_after == context.token_budget.total
     assert context.decisions == ()
     summary, *kept = context.history
     assert (summary.role, summary.extra["_summary"]) == ("user", step.id)
@@ -82,7 +82,7 @@ def test_what_was_summarised_is_said(open_nexus: OpenNexus) -> None:
 
     (finding,) = session.ask("And? " + "word " * 300).findings
 
-    assert re.fullmatch(r"14 earlier messages summarised by given: 1,\d{3} tokens became \d{3}.*", finding.message)
+    assert re.fullmatch(r"14 earlier messages summarized by given: 1,\d{3} tokens became \d{3}.*", finding.message)
 
 
 @pytest.mark.acceptance("D-04")
@@ -148,8 +148,32 @@ def test_it_is_checked_at_every_step_of_a_loop(open_nexus: OpenNexus, ledger: St
     assert step.turn == steps_of(ledger, "s")[-1].turn
     assert not step.closes
     assert spoken(context.current_message) == "Why?"
-    assert len(context.progress) == 24
-    assert context.token_budget.remaining >= 0
+    # Three turns and the whole of this one would free only an eighth, so that its oldest calls are summarized, too.
+    asked = [spoken(message) for message in context.history[1:] if message.role == "user"]
+    assert [text.split()[1] for text in asked] == ["3", "4", "5"]
+    assert len(context.progress) == 10
+    assert context.token_budget.remaining >= 0.3 * AVAILABLE
+
+
+def test_of_long_turns_questions_and_answers_stay(open_nexus: OpenNexus, ledger: StoreLedger) -> None:
+    session = open_nexus(plugins=[Words()], summarize=Fake()).session("s", model="words")
+    for number in range(3):
+        session.ask(f"question {number}")
+        work(session, number, rounds=6, words=40)
+        session.record(says(f"answer {number}", name=f"end_{number}"))
+
+    context = session.ask("And? " + "word " * 250)
+
+    (step,) = compactions(ledger)
+    kept = context.history[1:]
+    spoken_texts = [spoken(message) for message in kept if not message.tool_calls and not message.tool_results]
+    assert spoken_texts == [f"{each} {number}" for number in range(3) for each in ("question", "answer")]
+    stored = compaction_of(step)
+    assert len(stored.pinned) >= 2
+    assert check_messages(context.to("anthropic")["messages"], "anthropic") == ()
+    assert (stored.tokens_after or 0) <= 0.7 * (stored.tokens_before or 0)
+    session.undo()
+    assert sum(bool(message.tool_results) for message in session.messages) == 18
 
 
 def test_one_long_turn_alone_is_summarised_from_inside(open_nexus: OpenNexus, ledger: StoreLedger) -> None:
@@ -199,8 +223,8 @@ def test_it_may_be_due_earlier(
     long_session(open_nexus(plugins=[Words()], summarize=Fake()), 7)
 
     (step,) = compactions(ledger)
-    assert step.data["trigger"] == ("periodic" if "trigger_turns" in setting else "context_limit")
-    assert data_of(step)["tokens_before"] < AVAILABLE
+    assert compaction_of(step).trigger == ("periodic" if "trigger_turns" in setting else "context_limit")
+    assert 0 < (compaction_of(step).tokens_before or 0) < AVAILABLE
 
 
 def test_whoever_only_looks_is_told_that_it_is_due(open_nexus: OpenNexus, ledger: StoreLedger) -> None:
@@ -248,7 +272,10 @@ def test_somebody_asks_for_it(open_nexus: OpenNexus, ledger: StoreLedger) -> Non
     assert report is not None
     (step,) = compactions(ledger)
     assert step.closes
-    assert (step.data["trigger"], step.data["focus"]) == ("manual", "the numbers")
+    assert (compaction_of(step).trigger, compaction_of(step).focus) == (
+        "manual",
+        "the numbers",
+    )
     assert (report.step, report.trigger, report.summarizer, report.calls) == (step.id, "manual", "given", 1)
     assert (report.turns, report.messages) == (3, 6)
     assert report.tokens_after < report.tokens_before
@@ -303,7 +330,7 @@ def test_without_any_setting_no_model_is_needed(open_nexus: OpenNexus, ledger: S
     assert report is not None
     assert report.summarizer == "extractive"
     assert "question 16" in report.summary
-    assert compactions(ledger)[0].data["summariser"] == "extractive"
+    assert compaction_of(compactions(ledger)[0]).summarizer == "extractive"
 
 
 def test_facts_are_kept_beside_the_summary(open_nexus: OpenNexus, ledger: StoreLedger) -> None:
@@ -319,7 +346,11 @@ def test_facts_are_kept_beside_the_summary(open_nexus: OpenNexus, ledger: StoreL
     assert "src/auth/token.py" in report.summary
     assert "Look at src/auth/token.py, please" in report.summary
     assert report.fidelity["path"].retained == ("src/auth/token.py",)
-    assert data_of(compactions(ledger)[0])["fidelity"]["path"] == {"retained": 1, "recoverable": 0, "lost": 0}
+    assert (compaction_of(compactions(ledger)[0]).fidelity or {})["path"] == {
+        "retained": 1,
+        "recoverable": 0,
+        "lost": 0,
+    }
 
 
 SECRET = "sk-ant-api03-" + "A1b2C3d4E5" * 9
@@ -346,7 +377,7 @@ def test_secrets_are_not_summarised_and_the_ledger_has_what_was_sent(
     assert sum(report.redacted.values()) == 1
     assert SECRET not in fake.asked[0].prompt
     assert SECRET not in report.summary
-    assert SECRET not in json.dumps(compactions(ledger)[0].data)
+    assert SECRET not in json.dumps(compactions(ledger)[0].payload.to_json())
     assert SECRET in steps_of(ledger, "s")[0].messages[0].content
 
 
@@ -394,7 +425,10 @@ def test_a_call_with_secrets_is_not_repeated_for_its_cache(
     assert fake.asked[0].context is None
     assert (report.form, report.redacted) == ("standalone", {})
     assert report.note.endswith("because there are secrets in it: 1 anthropic-key")
-    assert (compactions(ledger)[0].data["form"], compactions(ledger)[0].data["note"]) == ("standalone", report.note)
+    assert (compaction_of(compactions(ledger)[0]).form, compaction_of(compactions(ledger)[0]).note) == (
+        "standalone",
+        report.note,
+    )
 
 
 def test_each_message_is_looked_through_for_secrets_once(
@@ -462,7 +496,7 @@ def test_undoing_makes_the_one_before_count_and_the_epoch_stays(open_nexus: Open
     exchange(session, 5)
     exchange(session, 6)
     second = session.compact()
-    epoch = steps_of(ledger, "s")[-1].data["epoch"]
+    epoch = steps_of(ledger, "s")[-1].payload.epoch
 
     undone = session.undo()
 
@@ -470,7 +504,7 @@ def test_undoing_makes_the_one_before_count_and_the_epoch_stays(open_nexus: Open
     assert second is not None
     assert undone == (undone.step, second.step, first.step)
     assert texts(session.messages)[1:3] == ["question 2", "answer 2"]
-    assert steps_of(ledger, "s")[-1].data["epoch"] == epoch
+    assert steps_of(ledger, "s")[-1].payload.epoch == epoch
     session.undo()
     assert texts(session.messages)[0] == "question 0"
 
@@ -681,11 +715,11 @@ def test_somebody_else_compacts_first(open_nexus: OpenNexus, ledger: StoreLedger
 
     report = session.compact()
 
-    assert report is None  # the other one has left nothing to summarise
+    assert report is None  # the other one has left nothing to summarize
     assert len(compactions(ledger)) == 1
 
 
-@pytest.mark.parametrize(("kind", "asked"), [("kept", 1), ("summarised", 2)])
+@pytest.mark.parametrize(("kind", "asked"), [("kept", 1), ("summarized", 2)])
 def test_somebody_pins_a_step_meanwhile(open_nexus: OpenNexus, ledger: StoreLedger, kind: str, asked: int) -> None:
     def answer(_: object) -> str:
         if len(fake.asked) == 1:

@@ -18,7 +18,7 @@ from nexus_core.testing import write_files
 from nexus_core.types.compaction import SummaryRequest
 from tests.session.compacted import AVAILABLE, Fake, Words, compactions, configure, long_session
 from tests.session.conftest import OpenNexus
-from tests.session.support import kinds_of, says
+from tests.session.support import compaction_of, kinds_of, says
 
 pytestmark = pytest.mark.usefixtures("no_session_start")
 
@@ -63,7 +63,7 @@ def test_a_summarizer_that_fails_changes_nothing(
     session = long_session(open_nexus(plugins=[Words()], summarize=fake), 6)
     before, messages = kinds_of(ledger, "s"), session.messages
 
-    with pytest.raises(SummaryError, match="the conversation could not be summarised: given "):
+    with pytest.raises(SummaryError, match="the conversation could not be summarized: given "):
         session.compact()
 
     assert len(fake.asked) == 1
@@ -105,8 +105,8 @@ def test_the_next_one_is_asked_and_it_is_written_down_who_failed(
     assert [name for name, _ in report.failures] == ["given"]
     assert report.calls == 2
     (step,) = compactions(ledger)
-    assert step.data["failures"] == [list(each) for each in report.failures]
-    json.dumps(step.data).encode()
+    assert compaction_of(step).failures == [list(each) for each in report.failures]
+    json.dumps(step.payload.to_json()).encode()
 
 
 def test_in_one_turn_nobody_is_asked_again_who_could_not(open_nexus: OpenNexus, nexus_home: Path) -> None:
@@ -192,6 +192,11 @@ def test_an_async_session_does_the_same(open_nexus: OpenNexus, ledger: StoreLedg
         context = await session.ask("word " * 300)
         assert [finding.code for finding in context.findings] == ["compacted"]
         assert context.token_budget.total > 0.4 * AVAILABLE
+        await session.record(says("word " * 30, name="msg_b"))
+        for number in range(4):
+            await session.ask("word " * 30)
+            await session.record(says("word " * 30, name=f"msg_b{number}"))
+        context = await session.ask("Why?")
         refused = ValueError("prompt is too long")
         shorter = await session.recover(refused)
         assert shorter.token_budget.total < context.token_budget.total

@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from nexus_core import Nexus
-from nexus_core.thread.summary_message import DEFAULT_MARKER
+from nexus_core.thread.projection import DEFAULT_MARKER
 from tests.conftest import ROOT
 from tests.effort import rounds
 from tests.ledger.backends import figure
 from tests.session.compacted import Words
+from tests.session.support import compaction_of
 from tests.tables import count
 
 pytestmark = pytest.mark.slow
@@ -38,7 +39,7 @@ def test_a_compaction_that_is_killed_has_happened_or_has_not(tmp_path: Path, nex
     for number in range(KILLS):
         lines = run_and_kill(work, url, chance, hold=number % 5 == 0)
         told |= {line.split()[1] for line in lines if line.startswith("compacted")}
-        while_summarising += lines[-1:] == ["summarising"]
+        while_summarising += lines[-1:] == ["summarizing"]
         with Nexus(work, ledger=url, layers=False, plugins=[Words()]) as nexus:
             record = nexus.ledger.session("s")
             assert record is not None
@@ -46,14 +47,15 @@ def test_a_compaction_that_is_killed_has_happened_or_has_not(tmp_path: Path, nex
             assert told <= {step.id for step in steps if step.kind == "compaction"}
             for step in steps:
                 if step.kind == "compaction":
-                    assert step.data["summary"]
-                    assert step.data["tokens_after"] < step.data["tokens_before"]  # type: ignore[operator] # numbers
-                    assert nexus.ledger.blob(str(step.data["epoch"])) is not None
+                    made = compaction_of(step)
+                    assert made.summary
+                    assert (made.tokens_after or 0) < (made.tokens_before or 0)
+                    assert nexus.ledger.blob(made.epoch) is not None
             if steps[-1].compaction is not None:
                 assert nexus.session("s").messages[0].content.startswith(DEFAULT_MARKER)
             assert list(nexus.ledger.verify()) == []
     count(KILLS)
-    figure(f"{KILLS} kills, {while_summarising} while summarising, {len(told)} compactions acknowledged, 0 missing")
+    figure(f"{KILLS} kills, {while_summarising} while summarizing, {len(told)} compactions acknowledged, 0 missing")
     assert told
     assert while_summarising >= KILLS / 5
 

@@ -11,9 +11,9 @@ from nexus_core.errors import BudgetError
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.ledger.ledger import StoreLedger
 from tests.effort import rounds
-from tests.session.compacted import AVAILABLE, Fake, Words, compactions, configure, data_of, exchange, long_session
+from tests.session.compacted import AVAILABLE, Fake, Words, compactions, configure, exchange, long_session
 from tests.session.conftest import OpenNexus
-from tests.session.support import calls, kinds_of, says
+from tests.session.support import calls, compaction_of, kinds_of, says
 from tests.tables import count
 
 R15 = {
@@ -56,11 +56,9 @@ def test_compactions_that_bring_nothing_stop(open_nexus: OpenNexus, ledger: Stor
     for number in range(3, 9):
         exchange(session, number, words=3)
 
-    gains = data_of(compactions(ledger)[-1])["gains"]
-    assert len(gains) <= 2
-    small = [
-        step for step in compactions(ledger) if data_of(step)["tokens_after"] > 0.9 * data_of(step)["tokens_before"]
-    ]
+    made = [compaction_of(step) for step in compactions(ledger)]
+    assert len(made[-1].savings) <= 2
+    small = [each for each in made if (each.tokens_after or 0) > 0.9 * (each.tokens_before or 0)]
     assert len(fake.asked) == len(compactions(ledger)) < 6
     assert len(small) <= 3
 

@@ -98,6 +98,24 @@ def test_few_tokens_are_not_worth_a_summary(open_nexus: OpenNexus) -> None:
     assert session.compact() is None
 
 
+@pytest.mark.parametrize("setting", [{"trigger_tokens": 300}, {"trigger_turns": 4}], ids=lambda each: next(iter(each)))
+def test_before_the_limit_little_savings_are_not_worth_it(
+    open_nexus: OpenNexus, ledger: StoreLedger, nexus_home: Path, setting: dict[str, int]
+) -> None:
+    configure(nexus_home, **setting)
+    session = open_nexus(plugins=[Words()], summarize=Fake()).session("s", model="words")
+    for number, words in enumerate((55, 130, 130, 130)):
+        exchange(session, number, words)
+    session.ask("And?")
+
+    found, _, automatic = preview(session)
+
+    assert automatic == "not-worth-it"
+    assert found.automatic is not None
+    assert found.automatic.message.startswith("it would free ")
+    assert not compactions(ledger)
+
+
 def test_two_compactions_since_the_last_reply_are_a_cooldown(open_nexus: OpenNexus, ledger: StoreLedger) -> None:
     session = long_session(open_nexus(plugins=[Words()], summarize=Fake()), 8)
     for number in range(4):
@@ -111,7 +129,7 @@ def test_two_compactions_since_the_last_reply_are_a_cooldown(open_nexus: OpenNex
     assert automatic == "cooldown"
     assert found.automatic is not None
     (finding,) = (each for each in context.findings if each.code == "compaction-stopped")
-    assert finding.message == f"earlier turns are not summarised: {found.automatic.message}"
+    assert finding.message == f"earlier turns are not summarized: {found.automatic.message}"
 
 
 def test_two_small_savings_in_a_row_stop_automatic_compaction(open_nexus: OpenNexus, nexus_home: Path) -> None:
@@ -130,7 +148,7 @@ def test_two_small_savings_in_a_row_stop_automatic_compaction(open_nexus: OpenNe
     assert automatic == "small-savings"
     assert found.automatic is not None
     assert found.automatic.message.startswith("the last two compactions saved only ")
-    assert f"earlier turns are not summarised: {found.automatic.message}" in [each.message for each in context.findings]
+    assert f"earlier turns are not summarized: {found.automatic.message}" in [each.message for each in context.findings]
 
 
 def test_pins_that_do_not_fit_are_an_error_of_the_preview(

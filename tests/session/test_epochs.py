@@ -25,7 +25,7 @@ def text_of(context: Any) -> str:
 
 def epochs_of(ledger: StoreLedger, label: str = "s") -> list[object]:
     """The epochs of a session, each once."""
-    return list(dict.fromkeys(step.data["epoch"] for step in steps_of(ledger, label) if "epoch" in step.data))
+    return list(dict.fromkeys(step.payload.epoch for step in steps_of(ledger, label) if step.payload.epoch))
 
 
 class Moody:
@@ -299,8 +299,8 @@ def test_the_context_of_a_message_counts_what_plugins_added(
     _, sealed, reply = steps_of(ledger, "s")
 
     event = {"platform": "slack", "hookCount": 2}
-    assert sealed.data["context"] == [{"event": event, "attachments": [], "injectedAt": clock.ms}]
-    assert reply.data["context"] == [None]
+    assert sealed.payload.context == [{"event": event, "attachments": [], "injectedAt": clock.ms}]
+    assert reply.payload.context == [None]
 
 
 def test_a_preview_stores_nothing(open_session: OpenSession, ledger: StoreLedger) -> None:

@@ -15,7 +15,7 @@ from google import genai
 from google.genai import types
 
 from nexus_core import Nexus
-from nexus_core.thread.turns import RecordedCall
+from nexus_core.thread.state import RecordedCall
 from nexus_core.types.messages import Usage
 from tests.dialects.support import Loopback
 from tests.effort import sampled

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nexus_core import AgentResult, Nexus, hookimpl
-from nexus_core.history.items import HistoryItem
+from nexus_core.history.truncation import HistoryItem
 from nexus_core.ledger.codec import StoredStep
 from nexus_core.plugin import TextCounter
 from nexus_core.testing import write_files
@@ -18,6 +18,8 @@ from nexus_core.types.messages import Message
 from nexus_core.types.prompt import Placement
 from tests.session.conftest import OpenNexus
 from tests.session.support import says
+
+pytestmark = pytest.mark.slow
 
 MODEL = "few-words"
 KEPT = (StoredStep, HistoryItem, Message, Placement)

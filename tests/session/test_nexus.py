@@ -144,7 +144,7 @@ def test_a_strategy_that_nobody_offers_is_an_error(open_nexus: OpenNexus, nexus_
         open_nexus().session("s", model="gpt-4o").ask("Why?")
 
 
-@pytest.mark.parametrize("module", ["nexus_core.session", "nexus_core.types.assembled", "asyncio", "sqlite3"])
+@pytest.mark.parametrize("module", ["nexus_core.session", "nexus_core.types.assembled", "asyncio", "sqlite3", "yaml"])
 def test_showing_a_prompt_needs_no_session(tmp_path: Path, module: str) -> None:
     code = "import sys; from nexus_core import Nexus; Nexus(installed=False).system_prompt(); print(*sys.modules)"
 

@@ -152,7 +152,7 @@ def test_a_worker_is_in_no_repl_although_its_maker_is(open_session: OpenSession,
     assert told_mode(session.fork("second").ask("And?")) == REPL
     record = ledger.session(worker.name)
     assert record is not None
-    assert "mode" not in record.data
+    assert record.payload.mode is None
 
 
 def test_a_worker_and_a_fork_of_a_server_are_driven_as_their_maker_is(open_session: OpenSession) -> None:

@@ -87,7 +87,7 @@ def test_over_many_turns_each_call_begins_with_the_one_before_between_cuts(
                 moved.append(context)
                 assert context.decisions != before.decisions
             before = context
-    cuts = len({json.dumps(step.data.get("cut"), sort_keys=True) for step in steps_of(ledger, "s")}) - 1
+    cuts = len({json.dumps(step.payload.cut, sort_keys=True) for step in steps_of(ledger, "s")}) - 1
 
     assert 2 <= len(moved) <= cuts <= turns / 4
     assert list(ledger.verify()) == []

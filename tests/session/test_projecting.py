@@ -9,7 +9,7 @@ import pytest
 from nexus_core.errors import LedgerError
 from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.testing import write_files
-from nexus_core.thread.summary_message import DEFAULT_MARKER as SUMMARY
+from nexus_core.thread.projection import DEFAULT_MARKER as SUMMARY
 from nexus_core.types.ledger import NewStep, Step
 from nexus_core.types.messages import Message, Text, ToolCall, ToolResult
 from tests.session.conftest import EVERYWHERE, OpenSession
@@ -114,7 +114,7 @@ def test_where_the_kept_history_begins_inside_the_open_turn_its_input_stays(
         step = session.record(calls(name, name=f"msg_{name}"))
         session.record(step.tool_calls[0].result(f"result {name}"))
     *_, first_kept, tip = steps_of(ledger, "s")
-    data = {"summary": "a and b were looked at", "first_kept": first_kept.id, "epoch": tip.data["epoch"]}
+    data = {"summary": "a and b were looked at", "first_kept": first_kept.id, "epoch": tip.payload.epoch}
     add_step(ledger, "s", NewStep(kind="compaction", data=data))
 
     context = session.next()

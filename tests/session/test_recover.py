@@ -18,13 +18,12 @@ from tests.session.compacted import (
     Words,
     compactions,
     configure,
-    data_of,
     exchange,
     long_session,
     work,
 )
 from tests.session.conftest import OpenNexus
-from tests.session.support import calls, kinds_of, says, spoken
+from tests.session.support import calls, compaction_of, kinds_of, says, spoken
 
 
 class RefusedError(Exception):
@@ -55,7 +54,7 @@ def test_a_call_that_was_too_long_is_made_shorter_once(open_nexus: OpenNexus, le
     context = session.recover(error)
 
     (step,) = compactions(ledger)
-    assert step.data["trigger"] == "overflow_recovery"
+    assert compaction_of(step).trigger == "overflow_recovery"
     assert context.token_budget.total <= 0.4 * AVAILABLE
     assert spoken(context.current_message) == "And?"
     with pytest.raises(RefusedError) as caught:
@@ -111,7 +110,7 @@ def test_the_number_in_the_error_says_how_short_it_must_be(open_nexus: OpenNexus
 
     # The provider counts twice as much as we do, so that half as much may be sent.
     assert context.token_budget.total <= 0.4 * AVAILABLE / 2 + 3 * 100
-    assert data_of(compactions(ledger)[0])["tokens_before"] == sent
+    assert compaction_of(compactions(ledger)[0]).tokens_before == sent
 
 
 def test_what_a_provider_counts_is_remembered(open_nexus: OpenNexus, ledger: StoreLedger) -> None:
@@ -122,7 +121,7 @@ def test_what_a_provider_counts_is_remembered(open_nexus: OpenNexus, ledger: Sto
 
     session.recover(too_long(asked=int(sent * 1.5)))
 
-    assert data_of(compactions(ledger)[0])["calibration"]["words"][-1] == pytest.approx(1.5, abs=0.01)
+    assert compaction_of(compactions(ledger)[0]).calibration["words"][-1] == pytest.approx(1.5, abs=0.01)
 
 
 def test_room_for_the_answer_does_not_count_as_the_providers_way_of_counting(
@@ -135,7 +134,7 @@ def test_room_for_the_answer_does_not_count_as_the_providers_way_of_counting(
     said = f"input length and `max_tokens` exceed context limit: {sent} + 700 > 1800, decrease input length"
     context = session.recover(RefusedError(said, status_code=400))
 
-    assert data_of(compactions(ledger)[0])["calibration"]["words"] == [1.0]
+    assert compaction_of(compactions(ledger)[0]).calibration["words"] == [1.0]
     assert context.token_budget.total <= 1800 - 700
 
 
@@ -167,7 +166,10 @@ def test_a_smaller_window_is_remembered(open_nexus: OpenNexus, ledger: StoreLedg
 
     assert {finding.code for finding in findings} == {"smaller-window"}
     assert "said that it reads 600 tokens, not 1,800" in str(findings[0])
-    assert [step.data["trigger"] for step in compactions(ledger)][:2] == ["overflow_recovery", "context_limit"]
+    assert [compaction_of(step).trigger for step in compactions(ledger)][:2] == [
+        "overflow_recovery",
+        "context_limit",
+    ]
 
 
 def test_a_session_that_is_opened_again_or_forked_knows_the_smaller_window(open_nexus: OpenNexus) -> None:
@@ -209,7 +211,7 @@ def test_a_larger_window_than_we_thought_is_not_believed(open_nexus: OpenNexus, 
 
     session.recover(too_long(asked=9_000, limit=8_000))
 
-    assert "windows" not in compactions(ledger)[0].data
+    assert not compactions(ledger)[0].payload.windows
 
 
 def test_where_it_could_not_be_made_shorter_nothing_is_remembered(open_nexus: OpenNexus) -> None:
@@ -231,7 +233,7 @@ def test_three_turns_that_a_provider_refuses_are_summarised_all_the_same(
 
     assert context.token_budget.total < before * 0.9
     (step,) = compactions(ledger)
-    assert data_of(step)["request_bytes"]["words"][0] == context.token_budget.byte_limit < 10_000
+    assert step.payload.request_bytes["words"].limit == context.token_budget.byte_limit < 10_000
 
 
 def test_a_loop_of_tools_goes_on_after_it(open_nexus: OpenNexus, ledger: StoreLedger) -> None:
@@ -264,7 +266,7 @@ def test_where_nobody_can_summarise_the_error_is_raised_and_says_so(
     with pytest.raises(RefusedError) as caught:
         session.recover(too_long())
 
-    assert "could not be summarised" in caught.value.__notes__[0]
+    assert "could not be summarized" in caught.value.__notes__[0]
     assert isinstance(caught.value.__cause__, SummaryError)
     assert not compactions(ledger)
 

@@ -19,13 +19,13 @@ from nexus_core.dialects.neutral import encode_value
 from nexus_core.errors import LedgerError, TurnError, UsageError
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.testing import write_files
-from nexus_core.thread.turns import RecordedStep
+from nexus_core.thread.state import RecordedStep
 from nexus_core.types.assembled import AgentResult, AssembledContext
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Message
 from tests.effort import examples
 from tests.session.conftest import OpenNexus, OpenSession
-from tests.session.support import TOOLS, add_step, calls, says, steps_of
+from tests.session.support import TOOLS, add_step, calls, compaction_of, says, steps_of
 from tests.session.test_prefix import Words
 
 
@@ -162,7 +162,7 @@ def test_a_conversation_with_compactions_pins_and_reverts_can_be_replayed(tmp_pa
     kinds = Counter(step.kind for step in ledger.steps())
     assert kinds["compaction"] > 2
     assert kinds["revert"]
-    assert any(step.data.get("pinned") for step in ledger.steps())
+    assert any(compaction_of(step).pinned for step in ledger.steps() if step.kind == "compaction")
     assert list(ledger.verify()) == []
 
 
@@ -170,8 +170,8 @@ def test_a_conversation_with_compactions_pins_and_reverts_can_be_replayed(tmp_pa
 def test_a_conversation_with_cuts_epochs_and_forks_can_be_replayed(tmp_path: Path) -> None:
     ledger = tell_and_replay(tmp_path, 2)
 
-    assert len({json.dumps(step.data.get("cut")) for step in ledger.steps()}) > 2
-    assert len({step.data.get("epoch") for step in ledger.steps()}) > 3
+    assert len({json.dumps(step.payload.cut) for step in ledger.steps()}) > 2
+    assert len({step.payload.epoch for step in ledger.steps()}) > 3
     assert len(ledger.sessions()) > 2
 
 
@@ -270,14 +270,14 @@ def test_no_address_key_or_program_of_the_settings_is_kept(open_nexus: OpenNexus
             "api_key_env": "MY_KEY",
             "options": {"temperature": 0.5, "extra_headers": {"authorization": "Bearer hidden"}},
         },
-        "compaction": {"command": ["summarise", "hidden"]},
+        "compaction": {"command": ["summarize", "hidden"]},
     }
     write_files(nexus_home, {"config.json": json.dumps(said)})
     nexus = open_nexus()
     session = nexus.session("s", model="gpt-4o")
     session.ask("Why?")
 
-    (setup,) = {step.data["setup"] for step in steps_of(nexus.ledger, "s") if "setup" in step.data}
+    (setup,) = {step.payload.settings_digest for step in steps_of(nexus.ledger, "s") if step.payload.settings_digest}
     kept = nexus.ledger.blob(str(setup))
     assert kept is not None
     assert json.loads(kept)["provider"] == {"options": {"temperature": 0.5}}

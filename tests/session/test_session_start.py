@@ -76,7 +76,7 @@ def test_start_is_neither_a_turn_nor_the_parent_of_one(open_session: OpenSession
     second = session.ask("And?")
 
     assert (first.parent_turn_id, second.parent_turn_id) == (None, first.turn_id)
-    assert [step.data["turns"] for step in steps_of(ledger, "s")] == [0, 1, 1, 1, 2, 2]
+    assert [step.payload.turns for step in steps_of(ledger, "s")] == [0, 1, 1, 1, 2, 2]
     assert repr(session) == "Session('s', model='claude-sonnet-4', 2 turns)"
 
 

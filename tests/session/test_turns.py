@@ -21,7 +21,7 @@ from nexus_core.session.record import INTERRUPTED_RESULT
 from nexus_core.types.assembled import AgentResult
 from nexus_core.types.messages import Image, Message, Reply, Text, ToolCall, ToolResult, Usage
 from tests.session.conftest import EVERYWHERE, Clock, OpenSession
-from tests.session.support import calls, gemini_calls, gemini_says, kinds_of, says, spoken, steps_of
+from tests.session.support import calls, gemini_calls, gemini_says, kinds_of, reply_of, says, spoken, steps_of
 
 pytestmark = [EVERYWHERE, pytest.mark.usefixtures("no_session_start")]
 
@@ -523,7 +523,7 @@ def test_the_result_of_an_agent_ends_the_open_turn(open_session: OpenSession, le
 
     assert first.done
     assert (again.id, again.duplicate) == (first.id, True)
-    assert steps_of(ledger, "s")[-1].data["error"] == "timeout"
+    assert reply_of(steps_of(ledger, "s")[-1]).error == "timeout"
 
 
 def test_calls_that_an_agent_left_unanswered_do_not_wait(open_session: OpenSession) -> None:
@@ -562,7 +562,7 @@ def test_the_result_of_a_run_with_a_name_is_one_turn_however_often_it_comes(
     assert (again.id, again.duplicate, again.text) == (kept[0].id, True, "Tock.")
     assert (meanwhile.id, meanwhile.duplicate) == (kept[0].id, True)
     assert kinds_of(ledger, "s") == ["turn", "turn", "turn", "input", "sealed"]
-    assert steps_of(ledger, "s")[0].data["id"] == "run 1"
+    assert reply_of(steps_of(ledger, "s")[0]).id == "run 1"
 
 
 # ---- archived -----------------------------------------------------------------------------------------------------
@@ -631,11 +631,11 @@ def test_what_is_known_of_the_occasion_is_kept_with_each_message(
     session.record(says("Because."))
 
     asked, _, answered = steps_of(ledger, "s")
-    (kept,) = cast("list[dict[str, Any]]", asked.data["context"])
+    (kept,) = cast("list[dict[str, Any]]", asked.payload.context)
     assert kept["event"] == {"platform": "discord", "hookCount": 2}
     assert kept["attachments"] == [{"path": "auth.py", "lines": [3, 9]}, {"path": "notes.md", "lines": None}]
     assert kept["injectedAt"] == clock.ms
-    assert answered.data["context"] == [None]
+    assert answered.payload.context == [None]
     assert context.source_event_id == "evt_1"
 
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from nexus_core.errors import TurnError, UsageError
 from nexus_core.ledger.in_memory import MemoryLedger
-from nexus_core.ledger.ledger import StoreLedger
+from nexus_core.ledger.ledger import StoreLedger, walk_back
 from nexus_core.thread.cache import ThreadCache
-from nexus_core.thread.lookup import find_turn_end, is_in_thread, walk_back
-from nexus_core.thread.totals import add_turn, count_turns
+from nexus_core.thread.lookup import find_turn_end, is_in_thread
+from nexus_core.thread.state import add_turn, count_turns
 from nexus_core.types.ledger import NewStep, Step
 from tests.ledger.test_verify import tamper
 from tests.session.conftest import OpenSession
@@ -119,7 +119,7 @@ def test_every_step_says_how_many_turns_there_are(open_session: OpenSession, led
         session.record(step.tool_calls[0].result("x"))
         session.record(says("Because.", name=f"msg_{number}b"))
 
-    numbers = [step.data["turns"] for step in steps_of(ledger, "s")]
+    numbers = [step.payload.turns for step in steps_of(ledger, "s")]
 
     assert numbers == [0] + [1] * 5 + [2] * 5
 
@@ -134,8 +134,8 @@ def test_turns_are_counted_alike_whether_they_are_numbered_or_not(kinds: list[st
     tip: Step | None = None
     for place, kind in enumerate(kinds):
         for step in _steps(kind):
-            data = dict(step.data) | ({} if place in unnumbered else add_turn(tip, step))
-            tip = add_step(ledger, "s", NewStep(kind=step.kind, closes=step.closes, data=data))
+            payload = step.payload if place in unnumbered else step.payload.replace(turns=add_turn(tip, step))
+            tip = add_step(ledger, "s", NewStep(kind=step.kind, closes=step.closes, data=payload.to_json()))
 
     if tip is not None:
         assert count_turns(ThreadCache(ledger), tip) == sum(kind in ("turn", "open") for kind in kinds)

@@ -1,0 +1,323 @@
+"""Memories in a call: recalled for a new input, kept where they were in later calls, and taken out when forgotten."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core.errors import FileError
+from nexus_core.history.truncation import HistoryItem
+from nexus_core.ledger.codec import compute_blob_digest
+from nexus_core.memory.forgotten_memories import read_forgotten_memories
+from nexus_core.memory.recall import (
+    MAX_MEMORIES,
+    MIN_MEMORY_SCORE,
+    SOURCE_FINDING,
+    RecallExclusions,
+    build_memory_query,
+    build_memory_sections,
+    read_memory_options,
+    recall_memories,
+)
+from nexus_core.rendering import render_current_section
+from nexus_core.request.input import get_recall_reason, read_section_entries
+from nexus_core.request.prefix import read_sections, write_sections
+from nexus_core.types.ledger import NewStep
+from nexus_core.types.messages import Message, Text
+from nexus_core.types.payloads import ForgetPayload, RenderedPayload
+from nexus_core.types.plugins import Finding
+from nexus_core.types.prompt import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Sequence
+
+    from nexus_core.history.truncation import FitLimits, KeptItems
+    from nexus_core.request.input import SectionEntry
+    from nexus_core.request.runtime import SessionRuntime
+    from nexus_core.request.static_context import StaticContext
+    from nexus_core.thread.cache import MessageSizer, ThreadCache
+    from nexus_core.thread.state import SessionState
+    from nexus_core.types.ledger import Ledger, SessionRecord
+    from nexus_core.types.prompt import Section
+    from nexus_core.types.request import Request
+
+MEMORY_ID_PREFIX = "memory-"
+"""The beginning of the id of a section that is a recalled memory."""
+
+
+class RecalledSections(NamedTuple):
+    """The memories for an input as sections, and findings about sources that failed."""
+
+    sections: Sequence[Section]
+    findings: tuple[Finding, ...]
+
+
+class EarlierMemories(NamedTuple):
+    """The memories of earlier calls: those before the history, and those in messages that are not sent any more."""
+
+    lead: Sequence[Section] = ()
+    unsent: Collection[str] = ()
+
+
+def recall_sections(
+    runtime: SessionRuntime,
+    cache: ThreadCache | None,
+    request: Request,
+    static: StaticContext,
+    history: Sequence[HistoryItem],
+    *,
+    known: EarlierMemories,
+    count: Callable[[str], int],
+) -> RecalledSections:
+    """Recall memories for the message of a request.
+
+    Args:
+        runtime: Shared by all sessions of the Nexus.
+        cache: The session's thread; None for a conversation that is not stored.
+        request: The request of the turn.
+        static: The static context of the session.
+        history: The messages that the model reads before the input.
+        known: The memories of earlier calls.
+        count: Counts the tokens of a text.
+    """
+    text = request.message.content if request.message else ""
+    options = read_memory_options(static.settings)
+    if not text.strip() or not options.max_tokens:
+        return RecalledSections((), ())
+    try:
+        forgotten = read_forgotten_memories(runtime.home)
+    except FileError as error:
+        what = f"nothing is recalled: {error.what} ({error.where})"
+        return RecalledSections((), (Finding(SOURCE_FINDING, what),))
+    query = replace(build_memory_query(text, options, request, static.permissions), limit=MAX_MEMORIES)
+    context = find_known_context(cache, static, history, known)._replace(forgotten=forgotten.has)
+    found = recall_memories(
+        runtime.host,
+        request,
+        static.loaded,
+        runtime.ledger,
+        query,
+        names=options.sources,
+        embedder=options.embedder,
+        known=context,
+        floor=MIN_MEMORY_SCORE,
+    )
+    return RecalledSections(build_memory_sections(found.memories, options, count), found.findings)
+
+
+def find_known_context(
+    cache: ThreadCache | None, static: StaticContext, history: Sequence[HistoryItem], known: EarlierMemories
+) -> RecallExclusions:
+    """Return what the model has read: files of the prompt, steps and memories of the history."""
+    uris = {section.source.uri for section in static.sections if section.source and section.source.is_file}
+    uris |= {f"step:{each.step}" for each in history if each.step}
+    # A rendered input has another step than the message as it was given.
+    uris |= {f"step:{each.turn}" for each in history if each.is_input and each.turn}
+    memories = {section.id.removeprefix(MEMORY_ID_PREFIX) for section in known.lead}
+    if cache is not None:
+        memories |= {
+            entry.id.removeprefix(MEMORY_ID_PREFIX)
+            for item, entry in find_injected_memories(cache, history)
+            if build_memory_key(item.turn, entry.id) not in known.unsent
+        }
+    return RecallExclusions(uris, memories)
+
+
+# ---- memories of earlier turns --------------------------------------------------------------------------------------
+
+
+def find_injected_memories(
+    cache: ThreadCache, items: Sequence[HistoryItem]
+) -> Iterator[tuple[HistoryItem, SectionEntry]]:
+    """Yield the memories in user messages, each with its message."""
+    for item in items:
+        if item.is_input and item.step:
+            payload = cache.get_step(item.step).payload
+            for entry in read_section_entries(payload.section_entries) if isinstance(payload, RenderedPayload) else ():
+                if entry.id.startswith(MEMORY_ID_PREFIX) and not entry.refusal:
+                    yield item, entry
+
+
+def build_memory_key(turn: str, section_id: str) -> str:
+    """Return the name of a memory in a user message, as `unsent_memories` has it."""
+    return f"{turn}/{section_id.removeprefix(MEMORY_ID_PREFIX)}"
+
+
+def strip_memories(
+    cache: ThreadCache, items: Sequence[HistoryItem], unsent: Collection[str], sizer: MessageSizer
+) -> list[HistoryItem]:
+    """Return the messages without the memories that are not sent any more.
+
+    Args:
+        cache: The session's thread.
+        items: The messages.
+        unsent: The memories to take out, as `unsent_memories` has them.
+        sizer: Counts tokens and bytes of messages.
+    """
+    stripped: dict[int, list[SectionEntry]] = {}
+    for item, entry in find_injected_memories(cache, items):
+        if build_memory_key(item.turn, entry.id) in unsent:
+            stripped.setdefault(id(item), []).append(entry)
+    return [_strip_item(each, stripped[id(each)], sizer) if id(each) in stripped else each for each in items]
+
+
+def _strip_item(item: HistoryItem, entries: Sequence[SectionEntry], sizer: MessageSizer) -> HistoryItem:
+    message, first = item.message, item.message.parts[0]
+    spans = [each.span for each in entries if each.span is not None]
+    if len(spans) < len(entries) or not isinstance(first, Text):
+        message = item.original or message  # the renderer rewrote a memory: only the user's own text is certain
+    else:
+        text = first.text
+        for start, end in sorted(spans, reverse=True):
+            text = text[:start].rstrip("\n") + "\n\n" + text[end:].lstrip("\n")
+        message = replace(message, parts=(replace(first, text=text), *message.parts[1:]))
+    return item._replace(message=message, tokens=sizer.count_tokens(message), size=sizer.count_bytes(message))
+
+
+# ---- memories before the history ------------------------------------------------------------------------------------
+
+LEAD_TITLE = "# Recalled memories"
+
+
+def build_memory_item(sections: Sequence[Section], role: str, sizer: MessageSizer) -> HistoryItem:
+    """Return the message with the memories that come before the history.
+
+    It belongs to no turn, so that no truncation leaves out a part of it.
+
+    Args:
+        sections: The memories.
+        role: `system` or `user`.
+        sizer: Counts tokens and bytes of messages.
+    """
+    text = "\n\n".join([LEAD_TITLE, *map(render_current_section, sections)])
+    message = Message("system" if role == "system" else "user", text)
+    return HistoryItem(message, sizer.count_tokens(message), size=sizer.count_bytes(message))
+
+
+def prepend_memories(
+    kept: KeptItems,
+    stored: Sequence[Section],
+    new: Sequence[Section],
+    *,
+    role: str,
+    limits: FitLimits,
+    sizer: MessageSizer,
+) -> tuple[KeptItems, tuple[Section, ...]]:
+    """Return the messages of a call with as many memories before them as fit beside all others, and these memories.
+
+    Args:
+        kept: The messages that fit.
+        stored: The memories of earlier calls, which stay together: all or none.
+        new: The memories that are recalled now, the best first.
+        role: The role of their message.
+        limits: The limits of the call.
+        sizer: Counts tokens and bytes of messages.
+    """
+    for count in range(len(new), -1, -1):
+        sections = (*stored, *new[:count])
+        if not sections:
+            break
+        item = build_memory_item(sections, role, sizer)
+        if kept.tokens + item.tokens <= limits.room and kept.bytes + item.size <= limits.bytes:
+            return kept._replace(sent=[item, *kept.sent], taken=kept.taken + item.tokens), sections
+    return kept, ()
+
+
+# ---- forgetting -----------------------------------------------------------------------------------------------------
+
+
+class InjectedMemory(NamedTuple):
+    """A memory that a session has sent.
+
+    Attributes:
+        id: The id of the memory.
+        title: Its heading.
+        source: The step or file it came from.
+        reason: Why it was recalled.
+        session: The name of the session.
+        step: The step that recorded it.
+        turn: The turn of that step; "" for a memory before the history.
+        is_sent: False if later calls do not have it any more.
+    """
+
+    id: str
+    title: str
+    source: Source
+    reason: str
+    session: str
+    step: str
+    turn: str
+    is_sent: bool
+
+    @property
+    def place(self) -> str:
+        """The step or the file with its lines."""
+        lines = self.source.lines
+        return self.source.uri if lines is None else f"{self.source.uri}:{lines[0]}-{lines[1]}"
+
+    def to_json(self) -> dict[str, object]:
+        """Return the memory as commands print it."""
+        lines = None if self.source.lines is None else list(self.source.lines)
+        return {**self._asdict(), "source": self.source.uri, "lines": lines}
+
+
+def list_injected_memories(ledger: Ledger, record: SessionRecord) -> list[InjectedMemory]:
+    """Return the memories that a session has sent, oldest first."""
+    found: dict[tuple[str, str], InjectedMemory] = {}
+    steps = [] if record.tip is None else ledger.thread(record.tip)
+    unsent = set(steps[-1].payload.unsent_memories) if steps else set()
+    lead: set[str] = set()
+    for step in steps:
+        payload = step.payload
+        if not isinstance(payload, RenderedPayload):
+            continue
+        for entry in read_section_entries(list(payload.section_entries)):
+            if entry.id.startswith(MEMORY_ID_PREFIX) and not entry.refusal:
+                is_sent = build_memory_key(step.turn, entry.id) not in unsent
+                name = entry.id.removeprefix(MEMORY_ID_PREFIX)
+                found[step.turn, name] = InjectedMemory(
+                    name, entry.title, entry.source, entry.reason, record.label, step.id, step.turn, is_sent
+                )
+        if payload.memories and payload.memories not in lead:
+            lead.add(payload.memories)
+            content = ledger.blob(payload.memories)
+            for section in () if content is None else read_sections(content):
+                is_sent = payload.memories == steps[-1].payload.memories
+                name = section.id.removeprefix(MEMORY_ID_PREFIX)
+                source, reason = section.source or Source(uri="plugin:nexus"), get_recall_reason(section)
+                known = found.get(("", name))
+                first = step.id if known is None else known.step
+                found["", name] = InjectedMemory(name, section.title, source, reason, record.label, first, "", is_sent)
+    return list(found.values())
+
+
+def build_forget_step(
+    ledger: Ledger, state: SessionState, forgotten: Collection[str], steps: Sequence[str] = ()
+) -> tuple[NewStep, bytes] | None:
+    """Return the step after which a session does not send some memories, and the blob that it names.
+
+    Args:
+        ledger: The ledger of the session.
+        state: Its state.
+        forgotten: The ids of the memories.
+        steps: The ids of steps of the session that no search finds any more.
+
+    Returns:
+        None if no later call would have one of them, and no step is named.
+    """
+    if state.record is None:
+        return None
+    injected = [each for each in list_injected_memories(ledger, state.record) if each.is_sent and each.id in forgotten]
+    if not injected and not steps:
+        return None
+    unsent = {*state.newest.unsent_memories, *(build_memory_key(each.turn, each.id) for each in injected if each.turn)}
+    payload, blob = ForgetPayload(unsent_memories=tuple(sorted(unsent))), b""
+    if steps:
+        payload = payload.replace(forgotten_steps=tuple(steps))
+    content = ledger.blob(state.newest.memories) if state.newest.memories else None
+    if content is not None:
+        ids = {f"{MEMORY_ID_PREFIX}{each}" for each in forgotten}
+        kept = [section for section in read_sections(content) if section.id not in ids]
+        blob = write_sections(kept) if kept else b""
+        payload = payload.replace(memories=compute_blob_digest(blob) if blob else "")
+    return NewStep(kind="forget", closes=state.open_turn is None, data=payload.to_json()), blob
