@@ -1,10 +1,9 @@
 """API dialects: messages, tools, requests, replies and rules of each API.
 
-base.py              building blocks of dialects
-registry.py          dialects by name, and detection of a list's dialect
+registry.py          ApiDialect, dialects by name, and detection of a list's dialect
 plugin_dialect.py    checked wrapper around a plugin's dialect
 rules.py             limits of each API, as data
-fields.py            typed access to untrusted JSON and SDK objects
+fields.py            typed access to untrusted JSON, SDK objects and arguments
 requests.py          arguments and size of a request body
 calls.py             arguments and ids of tool calls
 media.py             images and files

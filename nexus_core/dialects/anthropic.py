@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_core.dialects.base import ApiDialect, Outline
 from nexus_core.dialects.cache_markers import build_anthropic_marker
 from nexus_core.dialects.calls import assign_call_ids, get_call_arguments, parse_arguments
 from nexus_core.dialects.fields import (
@@ -34,6 +34,7 @@ from nexus_core.dialects.media import (
     normalize_mime,
     parse_data_url,
 )
+from nexus_core.dialects.registry import ApiDialect, Outline
 from nexus_core.dialects.requests import read_each, read_request_arguments, require_list
 from nexus_core.dialects.rules import ANTHROPIC_RULES, SILENT_ERROR_TEXT
 from nexus_core.dialects.tools import read_tools, write_tools
@@ -802,8 +803,10 @@ def _read_usage(body: dict[str, Any]) -> Usage | None:
     usage = get_object(body, "usage")
     with ErrorPath("usage"):
         read, written = get_count(usage, "cache_read_input_tokens"), get_count(usage, "cache_creation_input_tokens")
-        key = "output_tokens_details"
-        details = {} if usage.get(key) is None else get_object(usage, key)
+        details, lifetimes = (
+            {} if usage.get(key) is None else get_object(usage, key)
+            for key in ("output_tokens_details", "cache_creation")
+        )
         return Usage(
             # Anthropic's input_tokens exclude cached tokens.
             input_tokens=get_count(usage, "input_tokens") + read + written,
@@ -811,6 +814,7 @@ def _read_usage(body: dict[str, Any]) -> Usage | None:
             cached_input_tokens=read,
             cache_write_tokens=written,
             reasoning_tokens=get_count(details, "thinking_tokens"),
+            cache_write_1h_tokens=min(get_count(lifetimes, "ephemeral_1h_input_tokens"), written),
         )
 
 
@@ -844,7 +848,7 @@ DIALECT: Dialect = ApiDialect(
     read_request=read_request,
     write_request=write_request,
     read_reply=read_reply,
-    read_tools=lambda tools: read_tools(tools, "anthropic"),
-    write_tools=lambda tools: write_tools(tools, "anthropic"),
+    read_tools=partial(read_tools, api="anthropic"),
+    write_tools=partial(write_tools, api="anthropic"),
     outline=outline_message,
 )

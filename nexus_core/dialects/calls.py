@@ -25,7 +25,7 @@ FREE_TEXT_ARGUMENT = "input"
 INVALID_JSON_ARGUMENT = "INVALID_JSON"
 """Key for arguments that are not valid JSON, from Anthropic's documentation; other projects use it, too."""
 
-_EMPTY_ARGUMENTS = re.compile(r"\s*(\{\s*\})?\s*")
+_EMPTY_ARGUMENTS = re.compile(r"\s*(?:\{\s*\}\s*)?")
 
 
 def parse_arguments(raw: str) -> dict[str, Any]:

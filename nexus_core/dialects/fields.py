@@ -1,4 +1,4 @@
-"""Typed access to untrusted JSON and SDK objects, and provider metadata.
+"""Typed access to untrusted JSON, SDK objects and arguments of callers, and provider metadata.
 
 Errors have the path of the wrong field. No SDK is imported.
 
@@ -8,12 +8,15 @@ are metadata: which of several equivalent spellings the API used. Both are sent 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
 from datetime import date
 from enum import Enum
 from typing import Any
 
-from nexus_core.errors import MessageError
+from nexus_core.errors import MessageError, UsageError
+from nexus_core.text.safety import repair_surrogates
 
 MAX_SHOWN_CHARACTERS = 60
 
@@ -270,8 +273,6 @@ def _convert_scalar(value: object) -> Any:  # noqa: ANN401 - JSON has many types
     if isinstance(value, str | int | float):
         return value
     if isinstance(value, bytes | bytearray | memoryview):
-        from base64 import b64encode
-
         return b64encode(value).decode("ascii")
     if isinstance(value, date):
         return value.isoformat()
@@ -338,3 +339,63 @@ def get_provider_fields(extra: Mapping[str, Any]) -> dict[str, Any]:
     fields = {key: value for key, value in extra.items() if not key.startswith("_")}
     underscored = extra.get(_UNDERSCORED_FIELDS)
     return fields | underscored if underscored else fields
+
+
+def read_text(value: object, name: str, hint: str | None = None) -> str:
+    """Return a text as a ledger would return it, with surrogate pairs joined.
+
+    Raises:
+        UsageError: The value is not a text.
+    """
+    if not isinstance(value, str):
+        raise UsageError(f"{name} must be text, not {describe_json_value(value)}", hint=hint)
+    return value if value.isascii() else repair_surrogates(value)
+
+
+def read_texts(value: object, name: str, hint: str | None = None) -> tuple[str, ...]:
+    """Return the texts of any iterable, those of a set sorted.
+
+    Args:
+        value: The iterable.
+        name: The argument's name, for errors.
+        hint: The hint of the error for one text in place of a list; None for a default.
+
+    Raises:
+        UsageError: The value is not a list, or an element is not a text.
+    """
+    hint = (hint or f"{name}=[{value!a}]") if isinstance(value, str) else None
+    texts = [read_text(each, f"each of {name}") for each in read_list(value, name, hint)]
+    return tuple(sorted(texts) if isinstance(value, set | frozenset) else texts)
+
+
+def read_list(value: object, name: str, hint: str | None = None) -> tuple[object, ...]:
+    """Return the elements of an iterable.
+
+    Raises:
+        UsageError: The value is not a list; a single text is not one.
+    """
+    if isinstance(value, str | bytes | bytearray | Mapping) or not isinstance(value, Iterable):
+        raise UsageError(f"{name} must be a list, not {describe_json_value(value)}", hint=hint or f"{name}=[…]")
+    return tuple(value)
+
+
+def read_flag(value: object, name: str) -> bool:
+    """Return a flag.
+
+    Raises:
+        UsageError: The value is not a bool.
+    """
+    if not isinstance(value, bool):
+        raise UsageError(f"{name} must be True or False, not {describe_json_value(value)}")
+    return value
+
+
+def read_path(value: object, name: str) -> str | os.PathLike[str]:
+    """Return a path.
+
+    Raises:
+        UsageError: The value is not a path.
+    """
+    if not isinstance(value, str | os.PathLike):
+        raise UsageError(f"{name} must be a path, not {describe_json_value(value)}")
+    return value

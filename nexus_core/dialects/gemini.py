@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import reduce
+from functools import partial, reduce
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_core.dialects.base import ApiDialect, Outline
 from nexus_core.dialects.calls import get_call_arguments, serialize_compact_json
 from nexus_core.dialects.fields import (
     ErrorPath,
@@ -30,6 +29,7 @@ from nexus_core.dialects.fields import (
 )
 from nexus_core.dialects.gemini_stream import CONTENT_PATH, merge_responses
 from nexus_core.dialects.media import build_media_placeholder, parse_data_url
+from nexus_core.dialects.registry import ApiDialect, Outline
 from nexus_core.dialects.requests import read_each, read_request_arguments, require_list
 from nexus_core.dialects.rules import GEMINI_RULES
 from nexus_core.dialects.tools import read_tools, write_tools
@@ -825,7 +825,7 @@ DIALECT: Dialect = ApiDialect(
     read_request=read_request,
     write_request=write_request,
     read_reply=read_reply,
-    read_tools=lambda tools: read_tools(tools, "gemini"),
-    write_tools=lambda tools: write_tools(tools, "gemini"),
+    read_tools=partial(read_tools, api="gemini"),
+    write_tools=partial(write_tools, api="gemini"),
     outline=outline_content,
 )

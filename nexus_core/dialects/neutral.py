@@ -122,7 +122,7 @@ def decode_value(kind: type[Value], given: object) -> Value:
     Raises:
         MessageError: It does not have the format that `encode_value` writes, or a later version.
     """
-    return _decode_fields(kind, get_raw_fields(given))
+    return _decode_fields(kind, dict(given) if type(given) is dict else get_raw_fields(given))
 
 
 def is_neutral_json(block: Any) -> bool:  # noqa: ANN401 - any mapping
@@ -150,6 +150,7 @@ def _decode_fields(kind: type[Value], block: dict[str, Any]) -> Value:
     values: dict[str, Any] = {}
     for name, given in block.items():
         if name not in codecs:
+            get_raw_fields(block)  # a name that is not text has an error of its own
             hint = did_you_mean(name, codecs) or f"{kind.__name__} has {', '.join(codecs)}"
             raise MessageError(f"unknown field {format_for_error(name)}", path=format_for_error(name), hint=hint)
         try:
@@ -220,8 +221,12 @@ def _convert_optional(convert: Callable[[Any], object], given: object) -> object
 
 
 def _decode_part(kinds: dict[str, type[Any]], given: object) -> object:
-    block = get_raw_fields(given)
+    block = dict(given) if type(given) is dict else get_raw_fields(given)
     return _decode_fields(kinds[_check_choice(tuple(kinds), block.pop(_KIND_KEY, None), path=_KIND_KEY)], block)
+
+
+def _check_object(given: object) -> object:
+    return {} if type(given) is dict and not given else to_json_dict(given)
 
 
 def _check_text(given: object) -> object:
@@ -229,6 +234,8 @@ def _check_text(given: object) -> object:
 
 
 def _check_scalar(wanted: str, kind: type, given: object) -> object:
+    if type(given) is kind:
+        return given
     value = to_json_types(given)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise MessageError(f"expected {wanted}, not {describe_json_value(value)}")
@@ -255,7 +262,7 @@ _FIELD_CHECKS: dict[str, Callable[[Any], object]] = {
     "str | None": partial(_convert_optional, _check_text),
     "bool": partial(_check_scalar, "true or false", bool),
     "int": partial(_check_scalar, "a whole number", int),
-    "JSON": to_json_dict,
+    "JSON": _check_object,
     "Role": partial(_check_choice, ROLES),
     "ToolScope": partial(_check_choice, get_args(ToolScope)),
     "Stop": partial(_check_choice, get_args(Stop)),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
-from nexus_core.dialects.base import ApiDialect, Outline
 from nexus_core.dialects.calls import (
     FREE_TEXT_ARGUMENT,
     LEGACY_CALL_KEY,
@@ -41,6 +41,7 @@ from nexus_core.dialects.media import (
     parse_data_url,
     take_file_data,
 )
+from nexus_core.dialects.registry import ApiDialect, Outline
 from nexus_core.dialects.requests import (
     OPENAI_APIS,
     read_each,
@@ -978,7 +979,7 @@ DIALECT: Dialect = ApiDialect(
     read_request=read_request,
     write_request=write_request,
     read_reply=read_reply,
-    read_tools=lambda tools: read_tools(tools, "openai"),
-    write_tools=lambda tools: write_tools(tools, "openai"),
+    read_tools=partial(read_tools, api="openai"),
+    write_tools=partial(write_tools, api="openai"),
     outline=outline_message,
 )

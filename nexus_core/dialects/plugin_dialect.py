@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from nexus_core.dialects.base import Outline
+from nexus_core.dialects.registry import Outline
 from nexus_core.errors import NexusError, PluginError
 from nexus_core.host.calls import describe_exception
 from nexus_core.types.messages import Conversation, Message, Reply, Tool

@@ -6,9 +6,9 @@ The client must return their results, so they are tool calls and tool results he
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from nexus_core.dialects.base import ApiDialect, Outline
 from nexus_core.dialects.calls import FREE_TEXT_ARGUMENT, assign_call_ids, serialize_arguments
 from nexus_core.dialects.fields import (
     ErrorPath,
@@ -36,6 +36,7 @@ from nexus_core.dialects.media import (
     take_file_data,
 )
 from nexus_core.dialects.openai import add_cache_marker, get_spelled_role, read_audio, take_arguments, write_audio
+from nexus_core.dialects.registry import ApiDialect, Outline
 from nexus_core.dialects.requests import (
     OPENAI_APIS,
     read_each,
@@ -798,7 +799,7 @@ DIALECT: Dialect = ApiDialect(
     read_request=read_request,
     write_request=write_request,
     read_reply=read_reply,
-    read_tools=lambda tools: read_tools(tools, "responses"),
-    write_tools=lambda tools: write_tools(tools, "responses"),
+    read_tools=partial(read_tools, api="responses"),
+    write_tools=partial(write_tools, api="responses"),
     outline=outline_item,
 )

@@ -1,16 +1,14 @@
 """Message lists: grouping, repair, token budgets and selection.
 
 groups.py              messages that are kept or dropped together, and their sizes
-items.py               a message of a session with its size and step
 select.py              select(): the items that fit a budget, chosen by a truncation strategy
-truncation.py          the messages of a session that fit, and where its history begins
+truncation.py          the messages of a session with their sizes, those that fit, and where its history begins
 chooser.py             the messages of a caller's list that fit and are valid
 repair/                repair and check of message lists against the rules of an API
 fit.py                 fit_messages(): the messages that fit a model's context window
 budget.py              token budgets, and the fixed cost of instructions and tools
 counted_messages.py    a caller's list, read and counted one message at a time
-media_placeholders.py  text placeholders for images and documents in requests that are too large
-shorten.py             long tool results shortened to their head and tail
+shorten.py             long tool results cut to head and tail, and placeholders for images and documents
 manager.py             ContextManager: a conversation in memory that always fits
 breakdown.py           tokens of a conversation by role, kind, tool and message
 """

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.dialects.fields import describe_json_value, omit_keys
+from nexus_core.dialects.fields import describe_json_value, omit_keys, to_json_types
+from nexus_core.dialects.requests import count_message_bytes, count_option_bytes, count_tool_bytes
 from nexus_core.errors import BudgetError, UsageError
 from nexus_core.types.budget import TokenBudget
 from nexus_core.types.messages import Message, Opaque, Text
@@ -65,7 +66,6 @@ def measure_fixed_cost(
     counter: TokenCounter, system: object, tools: Iterable[object] | None, api: str, dialects: DialectRegistry
 ) -> FixedCost:
     """Return the size of instructions and tools that are sent beside the messages; `api` is the tools' dialect."""
-    from nexus_core.dialects.requests import count_message_bytes, count_option_bytes, count_tool_bytes
     from nexus_core.tokens.messages import count_tools
 
     instructions, defined = read_instructions(system), read_definitions(tools, api, dialects)
@@ -96,8 +96,6 @@ def read_instructions(system: object) -> Message | None:
         return system
     if isinstance(system, str):
         return Message("system", system)
-    from nexus_core.dialects.fields import to_json_types
-
     given = to_json_types(system, "system")
     if isinstance(given, dict):
         given = given.get("parts") or given.get("content") or [given]  # of Gemini, of a chat message, or one block

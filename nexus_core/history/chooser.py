@@ -5,13 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.history.groups import IndexRange, LazyGroups, find_gaps, is_user_input, to_ranges
-from nexus_core.history.media_placeholders import REQUEST_BYTES_RULE, count_media
+from nexus_core.history.counted_messages import MIN_SHORTENED_TOKENS
+from nexus_core.history.groups import (
+    IndexRange,
+    LazyGroups,
+    find_gaps,
+    get_sender,
+    is_user_input,
+    to_ranges,
+)
 from nexus_core.history.repair.findings import UNREPAIRED_CODES
 from nexus_core.history.repair.rules import apply_repair_rules
 from nexus_core.history.repair.validity import looks_valid_together
 from nexus_core.history.select import select, shrink_budget
+from nexus_core.history.shorten import REQUEST_BYTES_RULE, count_media
 from nexus_core.types.budget import Decision
+from nexus_core.types.messages import Message, Text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -20,8 +29,20 @@ if TYPE_CHECKING:
     from nexus_core.history.select import Selection
     from nexus_core.types.api import Dialect
     from nexus_core.types.budget import TruncationStrategy
-    from nexus_core.types.messages import Message, Role
+    from nexus_core.types.messages import Role
     from nexus_core.types.plugins import Finding
+
+
+OMISSION_NOTICE = Message("user", (Text("[Earlier messages omitted]"),))
+"""The user message in front of a reply that would be first because the messages before it are left out."""
+OMISSION_RULE = "omission-notice"
+NOTICE_PLACE = -1
+"""The index of the notice among the counted messages."""
+MAX_RESULT_SHARE = 4
+"""If not everything fits, a tool result before the newest group may take one part in this many of the budget."""
+
+MAX_SHORTENING_ATTEMPTS = 3
+"""How often the first group that does not fit is shortened: the notice before it, or repair, may make it longer."""
 
 
 class ChosenMessages(NamedTuple):
@@ -52,8 +73,10 @@ class MessageChooser:
         speaking: The dialect of the list.
         truncation: The strategy that selects groups.
         start_with_user: True if the first message kept must be a user message when earlier ones are left out.
+        omission_notice: Whether a user message is put in front of a reply that would be the first. Otherwise the
+            messages before the next user message are left out too.
         result_tokens: If not everything fits, tool results above this many tokens are shortened before messages are
-            left out; None to shorten none.
+            left out; None for a quarter of the budget, except in the newest group.
     """
 
     def __init__(
@@ -63,12 +86,14 @@ class MessageChooser:
         truncation: TruncationStrategy,
         *,
         start_with_user: bool,
+        omission_notice: bool,
         result_tokens: int | None,
     ) -> None:
         self._window = window
         self._speaking = speaking
         self._truncation = truncation
-        self._first_role: Role | None = "user" if start_with_user else None
+        self._first_role: Role | None = "user" if start_with_user and not omission_notice else None
+        self._adds_notice = start_with_user and omission_notice
         self._result_tokens = result_tokens
         self._begin = next(self._spoken(), len(window))
         self._pinned = self._find_open_input()
@@ -93,15 +118,68 @@ class MessageChooser:
         instructions = sum(map(self._window.tokens, range(self._begin)))
         room = budget - instructions
         groups = self._groups(self._window.tokens)
-        if self._result_tokens is not None and not groups.fits(room):
-            self._window.shorten_results(self._result_tokens)
-            groups = self._groups(self._window.tokens)
+        if not groups.fits(room):
+            groups = self._shorten_long_results(groups, room)
         while True:
             selection = self._select(groups, room)
             chosen = self._mended(selection.kept, instructions)
-            if chosen.tokens <= budget or len(selection) <= len(self._select(groups, -1)):
-                return selection, chosen
+            if chosen.tokens <= budget:
+                selection, chosen = self._add_shortened_group(groups, selection, chosen, room, budget)
+                return self._replace_notice(groups, selection, chosen, budget)
+            if len(selection) <= len(self._select(groups, -1)):
+                return selection, self._mended(selection.kept, instructions, with_notice=False)
             room = shrink_budget(room, selection.size, chosen.tokens - instructions, budget - instructions)
+
+    def _shorten_long_results(self, groups: LazyGroups, room: int) -> LazyGroups:
+        """Shorten the longest tool results, so that fewer messages are left out; return the groups with their sizes."""
+        window, newest = self._window, groups.group(-1)
+        if self._result_tokens is not None:
+            return self._groups(window.tokens) if window.shorten_results(self._result_tokens) else groups
+        limit = max(room // MAX_RESULT_SHARE, MIN_SHORTENED_TOKENS)
+        if newest is None or room <= 0 or not window.shorten_results(limit, end=newest.first):
+            return groups
+        shorter = self._groups(window.tokens)
+        if shorter.fits(room) and window.changed:  # then the results can share what is left
+            spare = room - shorter.measure([shorter.bounds])
+            window.shorten_results(limit + spare // len(window.changed), end=newest.first)
+            longer = self._groups(window.tokens)
+            if longer.fits(room):
+                return longer
+            window.shorten_results(limit, end=newest.first)
+        return self._groups(window.tokens)
+
+    def _add_shortened_group(
+        self, groups: LazyGroups, selection: Selection, chosen: ChosenMessages, room: int, budget: int
+    ) -> tuple[Selection, ChosenMessages]:
+        """Add the newest group that was left out, if it fits with shortened texts and the strategy chooses it then."""
+        spare, dropped = budget - chosen.tokens, selection.dropped
+        group = groups.find_before(dropped[-1].end) if dropped else None
+        if group is None:
+            return selection, chosen
+        for _ in range(MAX_SHORTENING_ATTEMPTS):
+            if spare < MIN_SHORTENED_TOKENS or not self._window.shorten_together(range(*group), spare):
+                break
+            groups.measure_again(group)
+            longer = self._select(groups, room)
+            added = self._mended(longer.kept, chosen.instructions)
+            if len(longer) > len(selection) and added.tokens <= budget:
+                return longer, added
+            self._window.restore(range(*group))
+            groups.measure_again(group)
+            spare -= added.tokens - budget if added.tokens > budget else spare // 4
+        return selection, chosen
+
+    def _replace_notice(
+        self, groups: LazyGroups, selection: Selection, chosen: ChosenMessages, budget: int
+    ) -> tuple[Selection, ChosenMessages]:
+        """Keep the user message before the first reply instead of the notice, if it fits."""
+        if self._needs_notice(selection.kept):
+            longer = self._select(groups, budget - chosen.instructions)
+            if len(longer) > len(selection):
+                replaced = self._mended(longer.kept, chosen.instructions)
+                if replaced.tokens <= budget:
+                    return longer, replaced
+        return selection, chosen
 
     def _hide_oldest(self, places: list[int], over: int) -> None:
         """Replace images and documents by placeholders, oldest first, except in the open input and the newest group."""
@@ -142,23 +220,28 @@ class MessageChooser:
 
     # ---- repair, sizes and decisions --------------------------------------------------------------------------
 
-    def _mended(self, kept: Sequence[IndexRange], instructions: int) -> ChosenMessages:
+    def _mended(self, kept: Sequence[IndexRange], instructions: int, *, with_notice: bool = True) -> ChosenMessages:
         window, rules = self._window, self._speaking.rules
-        places = list(range(self._begin))
+        has_notice = with_notice and self._needs_notice(kept)
+        if has_notice and NOTICE_PLACE not in window.changed:
+            window.add(NOTICE_PLACE, OMISSION_NOTICE)
+        places = [*range(self._begin), *([NOTICE_PLACE] if has_notice else ())]
         for span in kept:
             places += range(*span)
+        left_out = tuple(self._left_out(kept, has_notice=has_notice))
         sound = window.sound(places, rules)
         if sound and looks_valid_together(given := [known.message for known in sound], rules):
             tokens, size = sum([known.tokens for known in sound]), sum([known.size for known in sound])
-            decisions = tuple(self._left_out(kept))
-            return ChosenMessages(list(zip(places, given, strict=True)), tokens, size, instructions, decisions, ())
+            indices = [None if place in window.changed else place for place in places] if window.changed else places
+            decisions = (*left_out, *self._list_changes(places))
+            return ChosenMessages(list(zip(indices, given, strict=True)), tokens, size, instructions, decisions, ())
         mended = apply_repair_rules([window.message(place) for place in places], rules, listed=True)
         messages: list[tuple[int | None, Message]] = []
         tokens = 0
         for index, message in mended.messages:
             place = None if index is None else places[index]
             tokens += window.size(message) if place is None else window.tokens(place)
-            is_given = place is not None and message is window.given(place)
+            is_given = place is not None and place != NOTICE_PLACE and message is window.given(place)
             messages.append((place if is_given else None, message))
         findings = tuple(
             finding if finding.index is None else replace(finding, index=places[finding.index])
@@ -170,22 +253,32 @@ class MessageChooser:
         # The byte count of a message already includes what repair may add to it.
         size, decisions = (
             sum(map(window.bytes, places)),
-            (*self._left_out(kept), *self._done(places[self._begin :], findings)),
+            (*left_out, *self._list_changes(places), *_list_repairs(findings)),
         )
         return ChosenMessages(messages, tokens, size, instructions, decisions, findings)
 
-    def _left_out(self, kept: Sequence[IndexRange]) -> Iterator[Decision]:
-        """Yield a decision for each gap between the kept messages."""
+    def _needs_notice(self, kept: Sequence[IndexRange]) -> bool:
+        """Return True if messages are left out before a message that is not the user's."""
+        if not self._adds_notice or not kept or kept[0].first == self._begin:
+            return False
+        return get_sender(self._window.given(kept[0].first)) != "user"
+
+    def _left_out(self, kept: Sequence[IndexRange], *, has_notice: bool) -> Iterator[Decision]:
+        """Yield a decision for each gap between the kept messages, and for the notice in front of them."""
         for first, end in find_gaps(IndexRange(self._begin, len(self._window)), kept):
             before = self._window.known(range(first, end))
             yield Decision(
                 action="dropped", rule=self._truncation.name, first=first, last=end - 1, tokens_before=before
             )
+        if has_notice:
+            place, tokens = kept[0].first, self._window.tokens(NOTICE_PLACE)
+            yield Decision(action="added", rule=OMISSION_RULE, first=place, last=place, tokens_after=tokens)
 
-    def _done(self, kept: list[int], findings: tuple[Finding, ...]) -> Iterator[Decision]:
+    def _list_changes(self, places: list[int]) -> Iterator[Decision]:
+        """Yield a decision for each message that is sent otherwise than it was given."""
         window = self._window
-        for place in kept:
-            if window.message(place) is not window.given(place):
+        for place in places:
+            if place in window.changed and place != NOTICE_PLACE:
                 is_hidden = count_media(window.given(place)) > count_media(window.message(place))
                 yield Decision(
                     action="masked" if is_hidden else "shortened",
@@ -195,8 +288,10 @@ class MessageChooser:
                     tokens_before=window.whole(place),
                     tokens_after=window.tokens(place),
                 )
-        for finding in findings:
-            if finding.code in UNREPAIRED_CODES:
-                continue
-            place = finding.index or 0
+
+
+def _list_repairs(findings: tuple[Finding, ...]) -> Iterator[Decision]:
+    for finding in findings:
+        if finding.code not in UNREPAIRED_CODES:
+            place = max(finding.index or 0, 0)
             yield Decision(action="repaired", rule=finding.code, first=place, last=place)

@@ -8,9 +8,8 @@ from weakref import WeakKeyDictionary
 from nexus_core.dialects.fields import ErrorPath, to_json_types
 from nexus_core.dialects.requests import count_message_bytes
 from nexus_core.errors import UsageError
-from nexus_core.history.media_placeholders import replace_media
 from nexus_core.history.repair.validity import looks_valid_alone
-from nexus_core.history.shorten import shorten_results
+from nexus_core.history.shorten import list_long_texts, replace_media, shorten_results, shorten_texts
 
 if TYPE_CHECKING:
     from nexus_core.types.api import ApiRules, Dialect
@@ -21,6 +20,8 @@ MAX_CACHED_MESSAGES = 20_000
 """Maximum cached messages of one counter. Then the cache is cleared, which costs one slow call."""
 MAX_CACHED_CHARACTERS = 8_000_000
 """Maximum characters of the cached messages, so that images of old conversations do not stay in memory forever."""
+MIN_SHORTENED_TOKENS = 64
+"""A text is not shortened below this, because too little of it would be left."""
 _MESSAGE_DIVISOR = 8
 """A message above this fraction of `MAX_CACHED_CHARACTERS` is not cached: it would evict all others."""
 
@@ -125,6 +126,21 @@ def find_message_cache(counter: TokenCounter, speaking: Dialect) -> MessageCache
         return MessageCache()
 
 
+def _find_common_limit(sizes: list[int], room: int) -> int:
+    """Return the largest limit to which texts can be cut so that all of them fit into a room.
+
+    Args:
+        sizes: The tokens of the texts, ascending.
+        room: The tokens that they may have together.
+    """
+    for index, size in enumerate(sizes):
+        share = room // (len(sizes) - index)
+        if size > share:
+            return share
+        room -= size
+    return room
+
+
 class IndexedItems(Protocol):
     """The caller's list."""
 
@@ -149,27 +165,74 @@ class CountedMessages:
         self._speaking = speaking
         self._counter = counter
         self._memory = find_message_cache(counter, speaking)
-        self._limit: int | None = None
+        self._limit: int | None = None  # tokens of a tool result before the index `_limit_end`
+        self._limit_end = 0
+        self.changed: set[int] = set()  # messages that are not sent as they were given, and added ones
         self._copies: dict[int, object] = {}  # of elements that were read, but not counted yet
         self._given: dict[int, Message] = {}
         self._known: dict[int, CachedMessage] = {}  # messages that were counted, now or in an earlier call
-        self._sent: dict[int, Message] = {}  # messages that are not sent as they were given
+        self._sent: dict[int, Message] = {}  # messages as they are sent, where a limit applies or they were changed
         self._tokens: dict[int, int] = {}
         self._sizes: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self._items)
 
-    def shorten_results(self, limit: int) -> None:
-        """Shorten tool results above a number of tokens, from now on."""
-        self._limit = limit
-        self._sent.clear()
-        self._tokens.clear()
-        self._sizes.clear()
+    def add(self, place: int, message: Message) -> None:
+        """Add a message at an index outside the list."""
+        size = count_message_bytes(message)
+        self._given[place] = message
+        self._known[place] = CachedMessage(message, message, self.size(message), size, sound=set(), counts=False)
+        self.changed.add(place)
+
+    def shorten_results(self, limit: int, *, end: int | None = None) -> bool:
+        """Shorten tool results above a number of tokens, from now on; only those before the index `end`, if given.
+
+        Returns:
+            True if a message that was counted before may have other tokens now.
+        """
+        self._limit, self._limit_end = limit, len(self) if end is None else end
+        stale = [*self._sent, *(place for place, tokens in self._tokens.items() if tokens > limit)]
+        for place in stale:
+            self._sent.pop(place, None)
+            self.changed.discard(place)
+            self._tokens.pop(place, None)
+            self._sizes.pop(place, None)
+        return bool(stale)
+
+    def shorten_together(self, places: range, tokens: int) -> bool:
+        """Shorten the long texts of some messages so that they have at most so many tokens together.
+
+        Returns:
+            False if they need not be shortened, or too little of them would be left; then nothing changes.
+        """
+        total = sum(map(self.tokens, places))
+        texts = [text for place in places for text in list_long_texts(self.message(place))]
+        sizes = sorted(map(self._counter.count, texts))
+        limit = _find_common_limit(sizes, tokens - total + sum(sizes))
+        if total <= tokens or limit < MIN_SHORTENED_TOKENS:
+            return False
+        before = {place: self.message(place) for place in places}
+        for place in places:
+            self._change(place, shorten_texts(before[place], limit, self._counter.count))
+        if sum(map(self.tokens, places)) <= tokens:
+            return True
+        for place in places:
+            self._change(place, before[place])
+        return False
 
     def hide_media(self, place: int) -> None:
         """Replace images and documents of a message by placeholders, from now on."""
-        self._sent[place] = replace_media(self.message(place))
+        self._change(place, replace_media(self.message(place)))
+
+    def restore(self, places: range) -> None:
+        """Send some messages as they were given again."""
+        for place in places:
+            self._change(place, self.given(place))
+
+    def _change(self, place: int, sent: Message) -> None:
+        self._sent[place] = sent
+        (self.changed.discard if sent is self.given(place) else self.changed.add)(place)
         self._tokens.pop(place, None)
         self._sizes.pop(place, None)
 
@@ -189,25 +252,23 @@ class CountedMessages:
 
     def message(self, place: int) -> Message:
         """Return the message as it will be sent."""
-        known = self._sent.get(place)
-        if known is not None:
-            return known
-        if self._limit is None:
-            return self.given(place)
-        self._sent[place] = shorten_results(self.given(place), self._limit, self._counter.count)
-        return self._sent[place]
+        sent = self._sent.get(place)
+        if sent is None:
+            sent = self.given(place)
+            if self._limit is not None and 0 <= place < self._limit_end:
+                self._change(place, shorten_results(sent, self._limit, self._counter.count))
+                sent = self._sent[place]
+        return sent
 
     def tokens(self, place: int) -> int:
         """Return the tokens of the message as it will be sent."""
         tokens = self._tokens.get(place)
         if tokens is None:
-            known = self._known.get(place)
-            if known is not None and self._limit is None and not self._sent:  # fast path: it was counted before
-                tokens = known.tokens
-            elif self._is_given(place):
-                tokens = self._weighed(place).tokens
-            else:
-                tokens = self.size(self.message(place))
+            known = self._known.get(place) or self._weighed(place)
+            tokens = known.tokens
+            is_long = self._limit is not None and tokens > self._limit  # otherwise no part of it can be too long
+            if (is_long or place in self._sent) and (sent := self.message(place)) is not known.message:
+                tokens = self.size(sent)
             self._tokens[place] = tokens
         return tokens
 
@@ -215,8 +276,9 @@ class CountedMessages:
         """Return the bytes of the message in a request body, as it will be sent."""
         size = self._sizes.get(place)
         if size is None:
-            is_given = self._is_given(place) and place in self._known
-            size = self._known[place].size if is_given else count_message_bytes(self.message(place))
+            sent = self.message(place)
+            is_given = place in self._known and sent is self._known[place].message
+            size = self._known[place].size if is_given else count_message_bytes(sent)
             self._sizes[place] = size
         return size
 
@@ -225,14 +287,15 @@ class CountedMessages:
         return self._weighed(place).tokens
 
     def sound(self, places: list[int], rules: ApiRules) -> list[CachedMessage] | None:
-        """Return the cache entry of each message, or None unless all are valid by themselves and sent as given."""
-        if self._limit is not None or self._sent:
-            return None
+        """Return each message as it will be sent, or None unless all are known to be valid by themselves."""
         api, sound = rules.name, []
         for place in places:
             known = self._known.get(place)
             if known is None:
                 return None
+            if place in self.changed and place in self._sent:
+                sent = self._sent[place]
+                known = CachedMessage(sent, sent, self.tokens(place), self.bytes(place), sound=set(), counts=False)
             if api not in known.sound:
                 if not looks_valid_alone(known.message, rules):
                     return None
@@ -271,10 +334,6 @@ class CountedMessages:
             # A copy, because another thread may change the caller's object while it is counted.
             copy = self._copies[place] = to_json_types(item) if is_cacheable(item) else item
             return self._speaking.read(copy)
-
-    def _is_given(self, place: int) -> bool:
-        """Return True if the message is sent as it was given."""
-        return (self._limit is None and not self._sent) or self.message(place) is self.given(place)
 
     def _weighed(self, place: int) -> CachedMessage:
         """Return the cache entry of the message as it was given, counting it if necessary."""

@@ -15,6 +15,7 @@ from nexus_core.history.budget import (
     require_within_budget,
 )
 from nexus_core.types.base import dataclass
+from nexus_core.types.budget import TokenCalibration
 from nexus_core.types.messages import Message
 
 if TYPE_CHECKING:
@@ -99,7 +100,8 @@ class FitOptions(TypedDict, total=False):
     budget: int | TokenBudget | None
     api: str | None
     strategy: str | None
-    start_with_user: bool | None
+    start_with_user: bool
+    omission_notice: bool
     result_tokens: int | None
     counter: TokenCounter | None
 
@@ -113,7 +115,8 @@ def fit_messages(
     budget: int | TokenBudget | None = None,
     api: str | None = None,
     strategy: str | None = None,
-    start_with_user: bool | None = None,
+    start_with_user: bool = True,
+    omission_notice: bool = True,
     result_tokens: int | None = None,
     counter: TokenCounter | None = None,
     host: Host | None = None,
@@ -131,12 +134,15 @@ def fit_messages(
         model: The model whose context window and tokenizer apply.
         tools: Definitions of the tools in the same call, in any API's format.
         system: Instructions beside the messages: a text, blocks of an API, or a `Message`.
-        budget: Tokens for the whole call. None for the model's context window minus a reserve for the reply.
+        budget: Tokens for the whole call. None for the model's context window minus a reserve for the reply, and minus
+            the error of the count where the model table states one.
         api: The API that the list is written for; None to detect it from the messages.
         strategy: The truncation strategy: `oldest_first` (the default), `middle_out`, or one of a plugin.
-        start_with_user: True if the first message kept must be a user message; None for the rule of the API.
+        start_with_user: Whether a user message comes first if messages are left out.
+        omission_notice: Whether a short user message is put in front of a reply that would be the first. Otherwise the
+            messages before the next user message are left out too.
         result_tokens: If not everything fits, tool results above this many tokens are shortened before messages are
-            left out; None to shorten none.
+            left out; None for a quarter of the budget, except in the newest group.
         counter: The token counter; None for that of the model.
         host: The plugin manager; None for that of the installed plugins.
         settings: Settings for models, budget and truncation; `Nexus.fit` passes its own, and its host.
@@ -156,10 +162,15 @@ def fit_messages(
     plugins = host or get_installed_host()
     counting = counter or open_counter(model, host=plugins, settings=settings, stored=host is not None)
     allowance = build_allowance(model, budget, plugins, settings)
+    error = getattr(counting, "error", 0.0)
+    if budget is None and error:  # the window is the provider's, which may count more
+        allowance = replace(allowance, calibration=TokenCalibration(0, 1 - error, 1.0, 1 + error))
     fixed = measure_fixed_cost(counting, system, tools, dialect.name, dialects)
     known = get_model(model, host=plugins, settings=settings)
     truncation = plugins.truncations().get(strategy or _read_strategy(settings))
-    fit_request = _FitRequest(counting, truncation, start_with_user, result_tokens, allowance, fixed, known, dialects)
+    fit_request = _FitRequest(
+        counting, truncation, start_with_user, omission_notice, result_tokens, allowance, fixed, known, dialects
+    )
     limits = fit_request.with_byte_limit(name)
     try:
         items = (
@@ -198,7 +209,8 @@ class _FitRequest(NamedTuple):
 
     counter: TokenCounter
     truncation: TruncationStrategy
-    start_with_user: bool | None
+    start_with_user: bool
+    omission_notice: bool
     result_tokens: int | None
     allowance: TokenBudget
     fixed: FixedCost
@@ -214,13 +226,21 @@ class _FitRequest(NamedTuple):
         from nexus_core.history.chooser import MessageChooser
         from nexus_core.history.counted_messages import CountedMessages
 
-        begin = "assistant" not in dialect.rules.first if self.start_with_user is None else self.start_with_user
         window = CountedMessages(items, dialect, self.counter)
         chooser = MessageChooser(
-            window, dialect, self.truncation, start_with_user=begin, result_tokens=self.result_tokens
+            window,
+            dialect,
+            self.truncation,
+            start_with_user=self.start_with_user is not False,  # None meant the rule of the API
+            omission_notice=self.omission_notice,
+            result_tokens=self.result_tokens,
         )
-        available = limits.available - sum(self.fixed.tokens.values())
-        return chooser.choose(available, limits.byte_limit - sum(self.fixed.bytes.values()))
+        calibration, available = limits.calibration, limits.available
+        if calibration is not None:
+            available = calibration.compute_available(available)
+        return chooser.choose(
+            available - sum(self.fixed.tokens.values()), limits.byte_limit - sum(self.fixed.bytes.values())
+        )
 
 
 def _build_used_budget(

@@ -457,6 +457,21 @@ class LazyGroups:
         fitting = bisect_right(self._sums, budget) - 1
         return min(max(fitting, at_least), len(self._newest))
 
+    def measure_again(self, group: IndexRange) -> None:
+        """Count a group again whose messages have changed in size."""
+        place = bisect_left(self._newest, -group.first, key=lambda each: -each.first)
+        if place < len(self._newest) and self._newest[place].first == group.first:
+            added = self._tokens(self._newest[place]) - (self._sums[place + 1] - self._sums[place])
+            self._sums[place + 1 :] = [total + added for total in self._sums[place + 1 :]]
+
+    def find_before(self, end: int) -> IndexRange | None:
+        """Return the group that ends before an index, or None if no group ends there."""
+        while (not self._newest or self._newest[-1].first >= end) and self._find_one_more():
+            pass
+        place = bisect_right(self._newest, -end, key=lambda group: -group.first)
+        group = self._newest[place] if place < len(self._newest) else None
+        return IndexRange(group.first, end) if group is not None and group.last == end - 1 else None
+
     def group(self, index: int) -> MessageGroup | None:
         """Return the group at a negative index (-1 is the newest), or None if there is none."""
         while len(self._newest) < -index and self._find_one_more():

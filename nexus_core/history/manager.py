@@ -230,7 +230,7 @@ class ContextManager:
         fixed = _EMPTY_REQUEST_BYTES + self._tools_bytes + sum(map(count_message_bytes, system))
         if fixed + size <= NEUTRAL_RULES.request_bytes:
             return kept, ()
-        from nexus_core.history.media_placeholders import replace_oldest_media
+        from nexus_core.history.shorten import replace_oldest_media
 
         told, left = replace_oldest_media([message for message, _ in kept], NEUTRAL_RULES.request_bytes - fixed)
         known = {id(message): tokens for message, tokens in kept}

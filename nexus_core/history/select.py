@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 NEWEST_GROUP = slice(-1, None)
 
 OverflowAction = Literal["keep", "drop"]
-"""Whether the newest group stays if it does not fit: `drop` keeps pinned and open items only."""
+"""Policy for a newest group that does not fit: `drop` keeps pinned and open items only."""
 
 
 class SelectableItems(Protocol):

@@ -6,4 +6,5 @@ estimator.py     the base class of counters, and estimates without a tokenizer
 messages.py      token counts of messages, tools, images and documents
 tokenizers.py    helpers for plugins with a tokenizer: import check, pieces of long texts
 models.py        context windows and encodings of models, found by name
+prices.py        the cost of usage, from the prices of models
 """

@@ -19,7 +19,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from nexus_core.files.places import cache_directory
-from nexus_core.types.digest import blake2b
+from nexus_core.types.base import blake2b
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

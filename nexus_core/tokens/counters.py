@@ -12,6 +12,7 @@ from nexus_core.host.calls import describe_exception
 from nexus_core.host.discovery import OWN_DISTRIBUTION
 from nexus_core.host.manager import get_default_host
 from nexus_core.tokens.estimator import SimpleTokenCounter, TextCounter
+from nexus_core.tokens.messages import count_messages
 from nexus_core.tokens.models import find_model, find_unknown_model, is_guessed_model
 from nexus_core.types.budget import TokenCount
 
@@ -43,6 +44,11 @@ class CachingCounter(TextCounter):
         memory: Bytes of texts to cache in memory.
         guessed: True if the model may have another tokenizer; then all counts are estimates.
         plugin: The plugin that provides the counter, for errors.
+        model: The model, whose factor and overhead per tool call correct counts that are not exact; None for none.
+
+    Attributes:
+        tool_call_tokens: Tokens added for each tool call of a message.
+        error: Share by which an estimate of a whole call may differ from the provider's count; 0 if unknown.
     """
 
     def __init__(
@@ -53,8 +59,13 @@ class CachingCounter(TextCounter):
         memory: int = MAX_CACHED_TEXT_BYTES,
         guessed: bool = False,
         plugin: str = OWN_DISTRIBUTION,
+        model: Model | None = None,
     ) -> None:
         self.counter = counter
+        is_corrected = model is not None and (guessed or not counter.exact)
+        self._factor = model.token_factor if model is not None and is_corrected else 1.0
+        self.tool_call_tokens = model.tool_call_tokens if model is not None and is_corrected else 0
+        self.error = model.count_error if model is not None and is_corrected else 0.0
         self._plugin = plugin
         self._guessed = guessed
         self._cache = cache
@@ -64,13 +75,36 @@ class CachingCounter(TextCounter):
 
     @property
     def name(self) -> str:  # type: ignore[override] # it may change to an estimate's, for the same reason as `exact`
-        """The counter's name. Sizes are stored under it."""
-        return self.counter.name
+        """The counter's name, with the model's factor and overhead per tool call. Sizes are stored under it."""
+        factor = "" if self._factor == 1 else f"*{self._factor:g}"
+        return f"{self.counter.name}{factor}{f'+{self.tool_call_tokens}' if self.tool_call_tokens else ''}"
 
     @property
     def exact(self) -> bool:  # type: ignore[override] # it may become False: a damaged table is noticed in use
         """True if it counts as the model does."""
         return self.counter.exact and not self._guessed
+
+    @property
+    def is_corrected(self) -> bool:
+        """True if the model's factor or overhead changes the counts."""
+        return self._factor != 1 or self.tool_call_tokens > 0
+
+    @property
+    def title(self) -> str:
+        """The counter's name for display, with the model's factor and overhead."""
+        factor = "" if self._factor == 1 else f" times {self._factor:g}"
+        overhead = f" plus {self.tool_call_tokens} a tool call" if self.tool_call_tokens else ""
+        return f"{self.counter.name}{factor}{overhead}"
+
+    def describe_basis(self, *, exact: bool = True) -> str:
+        """Return the accuracy of counts for display: `exact`, `estimated ±10 %`, or `estimated` (error unknown).
+
+        Args:
+            exact: False if some tokens are of media, which are estimated.
+        """
+        if exact and self.exact:
+            return "exact"
+        return f"estimated ±{self.error * 100:.0f} %" if self.error else "estimated"
 
     def count(self, text: str) -> int:
         """Return the tokens of a text."""
@@ -80,8 +114,10 @@ class CachingCounter(TextCounter):
     def count_messages(self, messages: Sequence[Message]) -> int:
         """Return the tokens of messages, by the rules of the counter."""
         if getattr(type(self.counter), "count_messages", None) is TextCounter.count_messages:
-            return super().count_messages(messages)  # text by text, each of them cached
-        return self._call_required(self.counter.count_messages, list(messages))
+            return count_messages(self, messages)  # text by text, each of them cached
+        calls = sum([len(message.tool_calls) for message in messages]) if self.tool_call_tokens else 0
+        counted = self._call_required(self.counter.count_messages, list(messages))
+        return self._correct(counted) + calls * self.tool_call_tokens
 
     def measure(self, text: str) -> TokenCount:
         """Return the tokens of a text and the basis of that number: `cached` if they were counted before."""
@@ -90,12 +126,16 @@ class CachingCounter(TextCounter):
             return known
         counted = self._look_up(text, self._cache) if self._cache else self._count(text)
         if not self.exact:
-            counted = TokenCount(counted.tokens, "estimated")
+            counted = TokenCount(self._correct(counted.tokens), "estimated")
         self._cache_count(text, TokenCount(counted.tokens, "cached") if counted.basis == "exact" else counted)
         return counted
 
+    def _correct(self, tokens: int) -> int:
+        """Return a count with the model's factor, at least 1 for any text."""
+        return tokens if self._factor == 1 else max(round(tokens * self._factor), min(tokens, 1))
+
     def _look_up(self, text: str, cache: CountCache) -> TokenCount:
-        key = cache.key(self.name, text)
+        key = cache.key(self.counter.name, text)
         tokens = cache.find(key)
         if tokens is not None:
             return TokenCount(tokens, "cached")
@@ -210,11 +250,22 @@ class _ModelLookup(NamedTuple):
 
 
 class _CounterKey(NamedTuple):
-    """The cache key of a counter. `guessed` is True if the encoding is only that of a model with a similar name."""
+    """The cache key of a counter.
+
+    Attributes:
+        guessed: True if the encoding is only that of a model with a similar name.
+        correction: Factor, overhead per tool call and error of counts that are not exact.
+    """
 
     model: str
     encoding: str
     guessed: bool
+    correction: tuple[float, int, float] = (1.0, 0, 0.0)
+
+    @property
+    def is_corrected(self) -> bool:
+        """True if counts of a tokenizer are changed for the model."""
+        return self.correction[:2] != (1.0, 0)
 
 
 class _HostCounters:
@@ -251,35 +302,41 @@ class _HostCounters:
 
     def counter(self, host: Host, model: str, settings: Settings | None) -> ModelCounter:
         key = self._build_key(host, model, settings)
-        return self.get_caching_counter(host, model, settings) if key.guessed else self._get_counter(host, key)[0]
+        if key.guessed or key.is_corrected:
+            return self.get_caching_counter(host, model, settings)
+        return self._get_counter(host, key)[0]
 
     def get_caching_counter(
         self, host: Host, model: str, settings: Settings | None, *, stored: bool = True
     ) -> CachingCounter:
         key = self._build_key(host, model, settings)
         if (key, stored) not in self._caching_counters:
+            found = self.model(host, model, settings)
             if stored:
-                opened = _build_caching_counter(*self._get_counter(host, key), guessed=key.guessed)
+                opened = _build_caching_counter(*self._get_counter(host, key), guessed=key.guessed, model=found)
             else:
-                opened = self._build_unstored_counter(host, key)
+                opened = self._build_unstored_counter(host, key, found)
             self._caching_counters[key, stored] = opened
         return self._caching_counters[key, stored]
 
-    def _build_unstored_counter(self, host: Host, key: _CounterKey) -> CachingCounter:
+    def _build_unstored_counter(self, host: Host, key: _CounterKey, model: Model) -> CachingCounter:
         from nexus_core.tokens.count_cache import without_stored_counts
 
         with without_stored_counts():
             counter, plugin = self._get_counter(host, key)
-        return CachingCounter(counter, guessed=key.guessed, plugin=plugin)
+        return CachingCounter(counter, guessed=key.guessed, plugin=plugin, model=model)
 
     def _build_key(self, host: Host, model: str, settings: Settings | None) -> _CounterKey:
         if not model:
             return _CounterKey("", "", guessed=False)
         known = self.look_up(host, model, settings)
-        return _CounterKey(model, known.model.encoding, known.guessed)
+        found = known.model
+        correction = found.token_factor, found.tool_call_tokens, found.count_error
+        return _CounterKey(model, found.encoding, known.guessed, correction)
 
     def _get_counter(self, host: Host, key: _CounterKey) -> tuple[ModelCounter, str]:
         """Return the counter for a key, with the plugin that provides it."""
+        key = key._replace(correction=(1.0, 0, 0.0))
         if key not in self._counters:
             found = host.token_counter(key.model, key.encoding)
             self._counters[key] = found or (_build_estimator(), OWN_DISTRIBUTION)
@@ -300,12 +357,12 @@ def _build_estimator() -> SimpleTokenCounter:
     return SimpleTokenCounter()
 
 
-def _build_caching_counter(counter: ModelCounter, plugin: str, *, guessed: bool) -> CachingCounter:
+def _build_caching_counter(counter: ModelCounter, plugin: str, *, guessed: bool, model: Model) -> CachingCounter:
     if isinstance(counter, SimpleTokenCounter):
-        return CachingCounter(counter)  # estimating is faster than reading the cache
+        return CachingCounter(counter, model=model)  # estimating is faster than reading the cache
     from nexus_core.tokens.count_cache import get_shared_cache
 
-    return CachingCounter(counter, get_shared_cache(), guessed=guessed, plugin=plugin)
+    return CachingCounter(counter, get_shared_cache(), guessed=guessed, plugin=plugin, model=model)
 
 
 @cache

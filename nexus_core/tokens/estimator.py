@@ -10,6 +10,7 @@ ones) it is two to six times its count. Languages in plain Latin letters count a
 
 from __future__ import annotations
 
+import re
 from math import ceil
 from operator import mul
 from typing import TYPE_CHECKING
@@ -180,6 +181,7 @@ _ASCII, _NOT_ASCII = bytes(range(0x80)), bytes(range(0x80, 0x100))
 _IS_SIGN, _IS_CAPITAL = _build_translation([_SIGNS]), _build_translation([_LOWER.upper()])
 _IS_SET = _build_translation([range(1, 0x100)])
 _LINE_END = _encode_classes("n")
+_LETTERS_AND_SIGNS = [*_encode_classes("lUp")]
 _LONE = [bytes(_GROUPS.index(group) + 1 for group in pair) for pair in _LONE_SIGN]
 
 
@@ -215,15 +217,13 @@ def _estimate_scripts(chunk: str, data: bytes) -> float:
         found += sum(weight * pages.count(place) for place, weight in enumerate(_PAGE_WEIGHTS, 1))
         found -= 2 * _RARE * leads.count(_BEYOND)  # counted by script already
     if len(data.translate(None, _CAPITAL_LEADS)) < len(data):
-        import re
-
         found += sum(more * len(re.findall(capitals, chunk)) for capitals, more in _CAPITALS)
     return found
 
 
 def _estimate_disorder(data: bytes, classes: bytes) -> float:
     """Estimate the additional tokens of ASCII letters and signs that form no words and no common pairs."""
-    lower, capitals, signs = map(classes.count, map(_encode_classes, "lUp"))
+    lower, capitals, signs = map(classes.count, _LETTERS_AND_SIGNS)
     found = _BACKSLASH * data.count(b"\\") if signs else 0.0
     if 2 * lower > len(data) and _lacks_vowels(data, b"aeiou", _VOWELS[0] * lower):
         found += _RANDOM_LOWER * lower

@@ -243,7 +243,8 @@ def _count_part(counter: SupportsCount, part: Part, api: str) -> int:
         return counter.count(part.text)
     if isinstance(part, ToolCall):
         arguments = to_compact_json(part.arguments) if part.raw is None else part.raw
-        return counter.count(part.name) + counter.count(arguments)
+        # A provider writes markup around a call, which is many tokens for some.
+        return getattr(counter, "tool_call_tokens", 0) + counter.count(part.name) + counter.count(arguments)
     if isinstance(part, ToolResult):
         return sum([_count_part(counter, each, api) for each in part.parts])
     if isinstance(part, Reasoning):

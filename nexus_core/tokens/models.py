@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.errors import did_you_mean
-from nexus_core.types.budget import Model
+from nexus_core.types.budget import Model, ModelPrice
+from nexus_core.types.plugins import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from nexus_core.types.plugins import Finding
     from nexus_core.types.settings import Settings
 
 DEFAULT_WINDOW_TOKENS = 128_000
@@ -34,7 +34,18 @@ _VARIANTS = (
     " thinking transcribe tts turbo ultra use versatile vision vl xhigh "
 )
 """Suffixes by which providers name another form of a model."""
-_SETTING_NAMES = ("window", "encoding", "max_output", "cache_minimum", "cache_breakpoints", "request_bytes")
+_SETTING_NAMES = (
+    "window",
+    "encoding",
+    "max_output",
+    "cache_minimum",
+    "cache_breakpoints",
+    "request_bytes",
+    "token_factor",
+    "tool_call_tokens",
+    "count_error",
+)
+_COUNT_NAMES = ("token_factor", "tool_call_tokens", "count_error")
 
 
 def find_model(name: str, models: Mapping[str, Model], settings: Settings | None = None) -> Model:
@@ -48,8 +59,19 @@ def find_model(name: str, models: Mapping[str, Model], settings: Settings | None
     """
     name = _resolve_alias(name, settings)
     match = _match_name(name, models)
-    model = replace(models[match], name=name) if match else Model(name=name or "unknown", window=DEFAULT_WINDOW_TOKENS)
+    model = (
+        _name_model(models[match], match, name)
+        if match
+        else Model(name=name or "unknown", window=DEFAULT_WINDOW_TOKENS)
+    )
     return model if settings is None else _apply_settings(model, name, settings)
+
+
+def _name_model(model: Model, match: str, name: str) -> Model:
+    """Return a model under a full name. The price of another variant is dropped: a similar name proves nothing."""
+    stem = match.rstrip("*")
+    is_meant = stem in iterate_plain_names(name) or not stem[-1:].isalnum()
+    return replace(model, name=name, price=model.price if is_meant or not isinstance(model.price, ModelPrice) else None)
 
 
 def is_guessed_model(name: str, models: Mapping[str, Model], settings: Settings | None = None) -> bool:
@@ -70,8 +92,6 @@ def find_unknown_model(name: str, models: Mapping[str, Model], settings: Setting
     match = _match_name(name, models)
     if not name or (match and not _is_guess(name, match)) or (settings is not None and _has_window(name, settings)):
         return None
-    from nexus_core.types.plugins import Finding
-
     *_, bare, _ = iterate_plain_names(name)
     nearest = did_you_mean(bare, [each.rstrip("*-") for each in models])
     if match:
@@ -158,8 +178,33 @@ def _apply_settings(model: Model, name: str, settings: Settings) -> Model:
         for key, value in _get_model_settings(name, settings).items()
         if key in _SETTING_NAMES and value is not None
     }
+    if any(name in values for name in _COUNT_NAMES):
+        values["count_source"] = "settings"
     model = replace(model, **values) if values else model
+    if isinstance(price := _get_model_settings(name, settings).get("price"), dict):
+        model = replace(model, price=_read_price(price))
     window, configured = settings.get("provider.context_window"), settings.model_id()
     if isinstance(window, int) and (not configured or name in {"", configured}):
         model = replace(model, window=window)
     return model
+
+
+def _read_price(given: Mapping[str, Any]) -> ModelPrice:
+    """Return the price in the user's settings, where numbers are numbers."""
+    values = {key: value for key, value in given.items() if value is not None}
+    texts: dict[str, Any] = {
+        key: value if key in _PRICE_WORDS else _format_price(value) for key, value in values.items()
+    }
+    return ModelPrice(**texts)
+
+
+_PRICE_WORDS = ("date", "source")
+
+
+def _format_price(value: float | str) -> str:
+    """Return a number without an exponent, exactly as it was written."""
+    if isinstance(value, int | str):
+        return str(value)
+    from decimal import Decimal  # takes longer to import than most commands need for all the rest
+
+    return f"{Decimal(repr(value)):f}"

@@ -6,8 +6,10 @@ unsupported.py    formats without a reader, rejected by name
 base.py           transcript values, and tools for readers
 claude.py         Claude Code
 codex.py          Codex
+gemini_cli.py     Gemini CLI
 pi.py             pi
 chatgpt.py        exports of ChatGPT
+acp.py            conversations of the Agent Client Protocol, as an editor and an agent exchange them
 messages.py       messages and requests of any API
 nexus.py          exports of Nexus
 nexus3.py         saved sessions of NEXUS3

@@ -219,12 +219,20 @@ class LineAccount:
     Attributes:
         name: File name for errors.
         dialects: Dialects that messages may have.
+        advance: Called with numbers of lines, first when they are parsed, then when they have an outcome.
         lines: Number of lines.
     """
 
-    def __init__(self, name: str = "", dialects: DialectRegistry = BUILT_IN_DIALECTS) -> None:
+    def __init__(
+        self,
+        name: str = "",
+        dialects: DialectRegistry = BUILT_IN_DIALECTS,
+        *,
+        advance: Callable[[int], None] | None = None,
+    ) -> None:
         self.name = name
         self.dialects = dialects
+        self.advance = advance
         self.lines = 0
         self._outcomes: dict[LineOutcome, list[int]] = defaultdict(list)
         self._notes: list[LineNote] = []
@@ -234,11 +242,13 @@ class LineAccount:
         """Record the outcome of lines."""
         if numbers:
             self._outcomes[outcome] += numbers
+            if self.advance is not None:
+                self.advance(len(numbers))
 
     def keep(self, number: int, kind: str, value: object, outcome: LineOutcome = "metadata") -> None:
         """Keep a line unchanged and record its outcome."""
         self._kept.append(KeptLine(number, kind, value))
-        self._outcomes[outcome].append(number)
+        self.use(outcome, number)
 
     def note(self, number: int, text: str) -> None:
         """Add a note about a line."""
@@ -275,6 +285,8 @@ def read_json_lines(lines: Iterable[str], account: LineAccount) -> list[JsonLine
     unread: list[_UnreadLine] = []
     number = last = 0
     for number, line in enumerate(lines, 1):
+        if account.advance is not None:
+            account.advance(1)
         if not line or line.isspace():
             account.use("blank", number)
             continue

@@ -297,6 +297,7 @@ _USAGE_FIELDS = (
     "output_tokens",
     "cache_read_input_tokens",
     "cache_creation_input_tokens",
+    "cache_creation",
     "output_tokens_details",
 )
 """Fields that are parsed of a reply and its usage. `TranscriptEntry.raw` has all fields."""

@@ -1,10 +1,12 @@
-"""Directories in which programs keep the transcripts of a working directory."""
+"""Directories in which programs keep transcripts: those of a working directory, and the newest of all."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,11 +15,13 @@ from nexus_core.errors import UnknownNameError
 from nexus_core.files.read import READ_FLAGS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Container, Iterable, Iterator
 
 _MAX_READ_BYTES = 1 << 18
 """Enough of a file to find the working directory, which one of its first lines names."""
 _SUBAGENTS = "subagents"
+_GEMINI_CHATS = "chats"
+_GEMINI_SUFFIXES = (".json", ".jsonl")
 _MAX_FOLDER_CHARS = 200
 """Claude Code truncates a longer folder name, and appends a hash."""
 
@@ -29,18 +33,22 @@ class TranscriptFile(NamedTuple):
         path: The file.
         size: Its size in bytes.
         changed: Time of its last change, in seconds since 1970.
+        program: The program: one of `PROGRAMS`.
+        directory: The working directory that it names; "" if it names none.
     """
 
     path: Path
     size: int
     changed: float
+    program: str
+    directory: str
 
 
 def find_transcripts(program: str, cwd: Path) -> list[TranscriptFile]:
     """Return the transcripts of a directory, oldest first, then subagents.
 
     Args:
-        program: `claude`, `codex` or `pi`.
+        program: One of `PROGRAMS`.
         cwd: The working directory.
 
     Raises:
@@ -52,8 +60,35 @@ def find_transcripts(program: str, cwd: Path) -> list[TranscriptFile]:
     # Codex sorts files by date, so that one that names no directory could be from anywhere.
     counts_unnamed = program != "codex"
     paths = _SEARCHES[program](wanted)
-    found = [each for path in paths if (each := _check_file(path, wanted, counts_unnamed=counts_unnamed)) is not None]
-    return sorted(found, key=lambda each: (each.path.parent.name == _SUBAGENTS, each.changed, str(each.path)))
+    read = [each for path in paths if (each := _read_file(path, program)) is not None]
+    found = [
+        each for each in read if (os.path.realpath(each.directory) in wanted if each.directory else counts_unnamed)
+    ]
+    return sorted(found, key=lambda each: (_is_subagent(each), each.changed, str(each.path)))
+
+
+def find_newest_transcripts(limit: int) -> tuple[list[TranscriptFile], int]:
+    """Return the newest transcripts of all programs and directories, newest first, and how many more there are.
+
+    Subagents and empty files do not count. Only the files that are returned are opened.
+    """
+    found: list[tuple[float, Path, str]] = []
+    for program, list_all in _LISTINGS.items():
+        for path in list_all():
+            try:
+                stat = path.lstat()
+            except OSError:
+                continue
+            if S_ISREG(stat.st_mode) and stat.st_size:
+                found.append((stat.st_mtime, path, program))
+    found.sort(key=lambda each: (-each[0], str(each[1])))
+    newest: list[TranscriptFile] = []
+    for number, (_, path, program) in enumerate(found):
+        if len(newest) == limit:
+            return newest, len(found) - number
+        if (each := _read_file(path, program)) is not None:
+            newest.append(each)
+    return newest, 0
 
 
 def get_transcripts_directory(program: str) -> Path:
@@ -65,6 +100,7 @@ def get_transcripts_directory(program: str) -> Path:
 _DIRECTORIES = {
     "claude": ("CLAUDE_CONFIG_DIR", "~/.claude", "projects"),
     "codex": ("CODEX_HOME", "~/.codex", "sessions"),
+    "gemini": ("GEMINI_CLI_HOME", "~", ".gemini/tmp"),
     "pi": ("PI_CODING_AGENT_DIR", "~/.pi/agent", "sessions"),
 }
 
@@ -89,6 +125,30 @@ def _search_codex(_directories: Iterable[str]) -> Iterator[Path]:
     yield from _list_files(root.with_name("archived_sessions"))
 
 
+def _search_gemini(directories: Iterable[str]) -> Iterator[Path]:
+    """Yield sessions and subagents of the folders that belong to the directories."""
+    wanted = set(directories)
+    hashes = {sha256(directory.encode()).hexdigest() for directory in wanted}
+    for folder in _list_folder(get_transcripts_directory("gemini")):
+        if folder.name in hashes or _read_project_root(folder) in wanted:
+            chats = folder / _GEMINI_CHATS
+            yield from _list_files(chats, _GEMINI_SUFFIXES)
+            for session in _list_folder(chats):
+                yield from _list_files(session, _GEMINI_SUFFIXES)
+
+
+def _list_gemini() -> Iterator[Path]:
+    """Yield the sessions of all projects."""
+    for folder in _list_folder(get_transcripts_directory("gemini")):
+        yield from _list_files(folder / _GEMINI_CHATS, _GEMINI_SUFFIXES)
+
+
+def _read_project_root(folder: Path) -> str:
+    """Return the directory that a folder of Gemini CLI belongs to; "" in older ones, which have a hash as a name."""
+    found = _read_beginning(folder / ".project_root")
+    return found[1].decode(errors="replace").strip() if found else ""
+
+
 def _search_pi(directories: Iterable[str]) -> Iterator[Path]:
     """Yield sessions in a folder named after the working directory."""
     root = get_transcripts_directory("pi")
@@ -97,11 +157,26 @@ def _search_pi(directories: Iterable[str]) -> Iterator[Path]:
         yield from _list_files(root / f"--{name}--")
 
 
+def _list_projects(program: str) -> Iterator[Path]:
+    """Yield the sessions of all working directories, each of which has a folder."""
+    for folder in _list_folder(get_transcripts_directory(program)):
+        yield from _list_files(folder)
+
+
+_LISTINGS: dict[str, Callable[[], Iterator[Path]]] = {
+    "claude": partial(_list_projects, "claude"),
+    "codex": partial(_search_codex, ()),
+    "gemini": _list_gemini,
+    "pi": partial(_list_projects, "pi"),
+}
 _SEARCHES: dict[str, Callable[[Iterable[str]], Iterator[Path]]] = {
     "claude": _search_claude,
     "codex": _search_codex,
+    "gemini": _search_gemini,
     "pi": _search_pi,
 }
+PROGRAMS = tuple(_SEARCHES)
+"""The programs whose transcripts are found."""
 
 
 def _find_folders(root: Path, name: str) -> list[Path]:
@@ -117,34 +192,44 @@ def _list_folder(folder: Path) -> list[Path]:
         return []
 
 
-def _list_files(folder: Path) -> list[Path]:
-    return [path for path in _list_folder(folder) if path.suffix == ".jsonl"]
+def _list_files(folder: Path, suffixes: Container[str] = (".jsonl",)) -> list[Path]:
+    return [path for path in _list_folder(folder) if path.suffix in suffixes]
 
 
-def _check_file(path: Path, wanted: set[str], *, counts_unnamed: bool) -> TranscriptFile | None:
-    """Return a file if it belongs to one of the working directories.
+def _is_subagent(found: TranscriptFile) -> bool:
+    folder = found.path.parent.name
+    return folder != _GEMINI_CHATS if found.program == "gemini" else folder == _SUBAGENTS
 
-    Args:
-        path: The file.
-        wanted: The working directories.
-        counts_unnamed: True if a file that names no directory counts.
-    """
+
+def _read_file(path: Path, program: str) -> TranscriptFile | None:
+    """Return a file with the working directory that it names, or None if it is not a readable file."""
+    found = _read_beginning(path)
+    if found is None:
+        return None
+    stat, beginning = found
+    directory = _find_gemini_directory(path) if program == "gemini" else _find_directory(beginning)
+    return TranscriptFile(path, stat.st_size, stat.st_mtime, program, directory)
+
+
+def _read_beginning(path: Path) -> tuple[os.stat_result, bytes] | None:
+    """Return the beginning of a file, or None if it is not a readable file."""
     try:
         descriptor = os.open(path, READ_FLAGS)
     except OSError:
         return None
     try:
         stat = os.fstat(descriptor)
-        beginning = os.read(descriptor, _MAX_READ_BYTES) if S_ISREG(stat.st_mode) else None
+        return (stat, os.read(descriptor, _MAX_READ_BYTES)) if S_ISREG(stat.st_mode) else None
     except OSError:
         return None
     finally:
         os.close(descriptor)
-    if beginning is None:
-        return None
-    directory = _find_directory(beginning)
-    is_wanted = os.path.realpath(directory) in wanted if directory else counts_unnamed
-    return TranscriptFile(path, stat.st_size, stat.st_mtime) if is_wanted else None
+
+
+def _find_gemini_directory(path: Path) -> str:
+    """Return the project of a session, which only the folder names."""
+    chats = path.parent if path.parent.name == _GEMINI_CHATS else path.parent.parent
+    return _read_project_root(chats.parent)
 
 
 def _find_directory(beginning: bytes) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.dialects.registry import BUILT_IN_DIALECTS
 from nexus_core.errors import MessageError, TranscriptError
-from nexus_core.transcripts import chatgpt, claude, codex, messages, nexus, nexus3, pi
+from nexus_core.transcripts import chatgpt, claude, codex, gemini_cli, messages, nexus, nexus3, pi
 from nexus_core.transcripts.base import (
     SCORE_OWN,
     LineAccount,
@@ -22,14 +22,14 @@ from nexus_core.transcripts.unsupported import UNSUPPORTED
 from nexus_core.types.messages import Opaque
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from nexus_core.dialects.registry import DialectRegistry
     from nexus_core.transcripts.base import LocatedValue, Transcript, TranscriptFormat
     from nexus_core.types.messages import Message
 
 _KNOWN_FORMATS = (
-    "sessions of Claude Code, Codex, pi, NEXUS3 and Nexus, exports of ChatGPT, "
+    "sessions of Claude Code, Codex, Gemini CLI, pi, NEXUS3 and Nexus, exports of ChatGPT, "
     "messages and requests of any API are known"
 )
 FORMATS = (
@@ -38,6 +38,7 @@ FORMATS = (
     claude.FORMAT,
     chatgpt.FORMAT,
     nexus3.FORMAT,
+    gemini_cli.FORMAT,
     *UNSUPPORTED,
     # Droid's messages look like pi's, but it also has lines of its own, so it comes first.
     pi.FORMAT,
@@ -59,7 +60,11 @@ class ConversationText(NamedTuple):
 
 
 def read_transcript(
-    source: str | Iterable[str], name: str = "", dialects: DialectRegistry = BUILT_IN_DIALECTS
+    source: str | Iterable[str],
+    name: str = "",
+    dialects: DialectRegistry = BUILT_IN_DIALECTS,
+    *,
+    advance: Callable[[float], None] | None = None,
 ) -> Transcript:
     """Parse a saved conversation, detecting its format from the content.
 
@@ -70,6 +75,7 @@ def read_transcript(
         source: The text of a file, or its lines.
         name: File name for errors.
         dialects: Dialects that its messages may have.
+        advance: Called with shares of the work, whose sum is about 1.
 
     Raises:
         TranscriptError: Nexus does not know the format or cannot read it, or most messages would be opaque.
@@ -84,7 +90,9 @@ def read_transcript(
         found = _read_document(lines, written, LineAccount(name, dialects))
         if found:
             return found
-    return _read_lines(lines, LineAccount(name, dialects))
+    share = 0.5 / len(lines)  # each line is parsed, and then gets an outcome
+    report = None if advance is None else lambda number: advance(number * share)
+    return _read_lines(lines, LineAccount(name, dialects, advance=report))
 
 
 def split_conversations(text: str) -> list[ConversationText]:

@@ -42,21 +42,9 @@ def _score_droid(value: dict[str, Any]) -> int:
     )
 
 
-_GEMINI_NOTICES = ("user", "info", "error", "warning")
-
-
-def _score_gemini(value: dict[str, Any]) -> int:
-    kind = value.get("type")
-    if "projectHash" in value and "sessionId" in value:
-        return SCORE_OWN
-    if {"sessionId", "messageId", "type"} <= value.keys() and isinstance(value.get("message"), str):  # logs.json
-        return SCORE_OWN
-    if kind == "gemini":
-        return SCORE_OWN if "content" in value or "toolCalls" in value else SCORE_NONE
-    if "$set" in value or "$rewindTo" in value:
-        return SCORE_SHARED
-    is_notice = kind in _GEMINI_NOTICES and "message" not in value and "uuid" not in value
-    return SCORE_SHARED if is_notice and {"id", "timestamp", "content"} <= value.keys() else SCORE_NONE
+def _score_gemini_log(value: dict[str, Any]) -> int:
+    is_prompt = {"sessionId", "messageId", "type"} <= value.keys() and isinstance(value.get("message"), str)
+    return SCORE_OWN if is_prompt else SCORE_NONE
 
 
 _GROK_FIELDS = ("synthetic_reason", "prompt_index", "model_fingerprint", "prior_turn_interrupt")
@@ -131,7 +119,9 @@ UNSUPPORTED = (
     TranscriptFormat("copilot", "a Copilot CLI event log", _score_copilot),
     TranscriptFormat("cursor", "a Cursor agent transcript", _score_cursor),
     TranscriptFormat("droid", "a session of Droid", _score_droid),
-    TranscriptFormat("gemini-cli", "a session of Gemini CLI", _score_gemini),
+    TranscriptFormat(
+        "gemini-log", "the list of prompts of Gemini CLI (its sessions are in `chats`)", _score_gemini_log
+    ),
     TranscriptFormat("grok", "a session of Grok CLI", _score_grok),
     TranscriptFormat("kimi", "a session of Kimi CLI", _score_kimi),
     TranscriptFormat("opencode", "a part of an OpenCode session", _score_opencode),

@@ -4,4 +4,6 @@ importer.py            sessions from the transcripts of other programs
 transcript_steps.py    paths of a transcript, and the turns and steps they become
 imported_threads.py    threads of earlier imports, to compare a transcript with
 exporter.py            sessions as files or messages, and import of such files
+documents.py           sessions for people to read, as Markdown
+html_page.py           the same as one HTML file, with page.css and page.js in it
 """

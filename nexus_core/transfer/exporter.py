@@ -15,7 +15,6 @@ import json
 import re
 from base64 import b64decode, b64encode
 from dataclasses import dataclass, field, replace
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 from nexus_core.dialects.neutral import message_from_json, message_to_json
@@ -24,13 +23,15 @@ from nexus_core.history.repair.rules import apply_repair_rules
 from nexus_core.ledger.codec import build_step_row, compute_blob_digest, encode_step
 from nexus_core.request.prefix import read_prefix
 from nexus_core.text.safety import visible_json
+from nexus_core.thread.cache import NullSizer
 from nexus_core.thread.projection import project_steps
-from nexus_core.thread.sizes import NullSizer
 from nexus_core.transcripts.nexus import EXPORT_KEY
-from nexus_core.transfer.importer import IMPORT_KEY, SessionChange, get_import_data, list_original_blobs
+from nexus_core.transfer.importer import SessionChange, list_original_blobs
 from nexus_core.transfer.transcript_steps import MAX_TIME_MS, add_up_steps, read_totals
+from nexus_core.types.base import blake2b
 from nexus_core.types.ledger import NewStep, SessionRecord, SessionStatus
 from nexus_core.types.messages import Conversation
+from nexus_core.types.payloads import ReplyPayload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -44,8 +45,6 @@ _SCHEMA = 1
 """Increased when a reader of the version before could misread an export."""
 _SESSION_FIELDS = ("label", "head", "tip", "status", "origin", "data")
 _STEP_FIELDS = ("parent", "kind", "closes", "messages", "tokens", "counter", "data", "created", "digest", "chain")
-_EPOCH, _VIEW = "epoch", "view"
-"""Data of steps with the digest of a blob: system prompt and tools, and their changes since."""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _STEP_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 
@@ -143,19 +142,23 @@ def _find_blobs(ledger: Ledger, records: Iterable[SessionRecord], steps: Iterabl
     digests: dict[str, None] = {}
     for record in records:
         digests.update(dict.fromkeys(list_original_blobs(ledger, record)))
-    named = {str(value): name for step in steps for name, value in step.data.items() if _is_blob_digest(name, value)}
-    for digest, name in named.items():
-        if name == _EPOCH:
+    payloads = [step.payload for step in steps]
+    prefixes, sections = {each.epoch for each in payloads}, {each.sections_digest for each in payloads}
+    replies = {each.digest for each in payloads if isinstance(each, ReplyPayload)}
+    # A newer version may refer to other blobs.
+    named = dict.fromkeys(value for each in payloads for value in each.to_json().values() if _is_blob_digest(value))
+    for digest in (each for each in named if each not in replies):
+        if digest in prefixes:
             digests.update(
                 dict.fromkeys(filter(None, (digest, read_prefix(_read_blob(ledger, digest)).sections_digest)))
             )
-        elif name == _VIEW or ledger.blob(digest) is not None:
+        elif digest in sections or ledger.blob(digest) is not None:
             digests[digest] = None
     return list(digests)
 
 
-def _is_blob_digest(name: str, value: object) -> bool:
-    return name != "digest" and isinstance(value, str) and _DIGEST.fullmatch(value) is not None
+def _is_blob_digest(value: object) -> bool:
+    return isinstance(value, str) and _DIGEST.fullmatch(value) is not None
 
 
 def _read_blob(ledger: Ledger, digest: str) -> bytes:
@@ -438,10 +441,10 @@ def _rename(record: SessionRecord, main: str, label: str) -> SessionRecord:
         each: label + each.removeprefix(main) if each == main or each.startswith(f"{main}/") else each
         for each in (record.label, record.origin)
     }
-    data, about = record.data, get_import_data(record)
+    payload, about = record.payload, record.payload.transcript
     if about:
-        data = {**data, IMPORT_KEY: {**about, "session": names[record.label], "main": label}}
-    return replace(record, label=names[record.label], origin=names[record.origin], data=data)
+        payload = payload.replace(transcript=about.replace(session=names[record.label], main=label))
+    return replace(record, label=names[record.label], origin=names[record.origin], data=payload.to_json())
 
 
 def _is_ancestor(ledger: Ledger, tip: str | None, step_id: str | None) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.dialects.neutral import message_to_json
-from nexus_core.ledger.json_text import write_canonical_json, write_json
+from nexus_core.ledger.store import write_json
+from nexus_core.types.base import blake2b
+from nexus_core.types.payloads import CompactionPayload, ReplyPayload, RevertPayload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -14,15 +15,13 @@ if TYPE_CHECKING:
     from nexus_core.types.ledger import Ledger, NewStep, SessionRecord, Step
     from nexus_core.types.messages import Message
 
-StepShape = tuple[str, bool, str]
-"""Kind, end and data of a step, as `get_step_shape` returns them."""
+StepShape = tuple[object, ...]
+"""Kind, end and other fields of a step, as `get_step_shape` returns them."""
 PrefixDigest = bytes
 """Identifies an item together with all items before it."""
 START: PrefixDigest = b""
 _FORK_CHUNK_STEPS = 64
 """Steps of a fork that are read at first; doubled until they reach a known step."""
-_COMPARED_DATA = ("id", "stop", "model", "usage", "kinds")
-"""Data of a step that a later line of the transcript may change."""
 
 
 def digest_message(before: PrefixDigest, message: Message) -> PrefixDigest:
@@ -40,8 +39,8 @@ def _digest_item(before: PrefixDigest, text: str) -> PrefixDigest:
 
 
 def _digest_step(before: PrefixDigest, step: Step) -> list[PrefixDigest]:
-    if step.kind == "compaction":
-        return [digest_compaction(before, str(step.data.get("summary", "")), step.messages)]
+    if isinstance(step.payload, CompactionPayload):
+        return [digest_compaction(before, step.payload.summary, step.messages)]
     digests = []
     for message in step.messages:
         before = digest_message(before, message)
@@ -50,12 +49,10 @@ def _digest_step(before: PrefixDigest, step: Step) -> list[PrefixDigest]:
 
 
 def get_step_shape(step: Step | NewStep) -> StepShape:
-    """Return kind, end and data of a step, to compare it.
-
-    Ids and totals are left out.
-    """
-    data = {name: value for name in _COMPARED_DATA if (value := step.data.get(name)) is not None}
-    return step.kind, step.closes, write_canonical_json(data)
+    """Return the kind and end of a step, and the fields that a later line of the transcript may change."""
+    payload = step.payload
+    shape = step.kind, step.closes, payload.model, tuple(payload.kinds)
+    return (*shape, payload.id, payload.stop, payload.usage) if isinstance(payload, ReplyPayload) else shape
 
 
 class _ItemRef(NamedTuple):
@@ -121,8 +118,8 @@ class ImportedThread:
         """Append a step with its items, or without any."""
         self.tip = step.id
         if step.kind == "revert":
-            popped = step.data.get("popped")
-            self._remove_last(popped if isinstance(popped, int) else 1)
+            popped = step.payload.popped if isinstance(step.payload, RevertPayload) else None
+            self._remove_last(1 if popped is None else popped)
             return
         for digest in digests:
             self.items[digest] = _ItemRef(self.count, step.id)
@@ -171,7 +168,7 @@ def read_threads(ledger: Ledger, records: Iterable[SessionRecord]) -> list[Impor
         before = steps[0].parent if steps else record.tip
         thread = ImportedThread(record.label, forks.get(before or ""))
         for step in steps:
-            if "imported" not in step.data:  # from here on it is the user's
+            if step.payload.imported is None:  # from here on it is the user's
                 thread.is_untouched = False
                 break
             thread.add(step, () if step.kind == "revert" else _digest_step(thread.end, step))

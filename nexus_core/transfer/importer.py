@@ -9,13 +9,13 @@ import json
 import re
 import zlib
 from dataclasses import dataclass
-from hashlib import blake2b
 from itertools import count, groupby, islice, takewhile
 from pathlib import PurePosixPath, PureWindowsPath
-from typing import TYPE_CHECKING, Any
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Self
 
 from nexus_core.errors import ConflictError, LedgerError, SessionExistsError
-from nexus_core.thread.turns import Turn, read_usage
+from nexus_core.thread.state import Turn
 from nexus_core.transcripts.base import TranscriptCompaction
 from nexus_core.transfer.imported_threads import (
     START,
@@ -33,10 +33,12 @@ from nexus_core.transfer.transcript_steps import (
     list_replacements,
     read_totals,
 )
+from nexus_core.types.base import blake2b
 from nexus_core.types.messages import Reasoning, Text, ToolCall, Usage
+from nexus_core.types.payloads import ReplyPayload, SessionPayload, TranscriptPayload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
     from nexus_core.transcripts.base import Transcript, TranscriptEntry
     from nexus_core.transfer.imported_threads import PrefixDigest, StepShape
@@ -46,8 +48,8 @@ if TYPE_CHECKING:
     _ComparedStep = tuple[str, StepShape, list[PrefixDigest]]
     """The turn, the shape and the items of a step."""
 
-IMPORT_KEY = "transcript"
-"""In a session's data: the transcript it was imported from."""
+_PLAN_SHARE, _ENCODE_SHARE = 0.5, 0.2
+"""Shares of an import in which steps are built and encoded; in the rest, the ledger writes them."""
 _MAX_ATTEMPTS = 5
 """Attempts of an import while other processes change the same sessions."""
 _MAX_REPLACED_MESSAGES = 200
@@ -120,13 +122,13 @@ class TranscriptImporter:
         digest = self._compute_digest(data)
         records = self._ledger.sessions(status=None)
         for record in records:
-            about = get_import_data(record)
-            if about.get("digest") != digest or not _is_own(self._ledger, record):
+            about = record.payload.transcript
+            if about is None or about.digest != digest or not _is_own(self._ledger, record):
                 continue
-            identity = {name: about.get(name) for name in ("format", "agent")}
-            main = "" if about.get("id") else record.label
-            found = _find_sessions(self._ledger, records, identity, _get_ids(about), main)
-            if len(found) >= about.get("sessions", 1):  # else the import was interrupted
+            main = "" if about.id else record.label
+            identity = about.only("format", "agent")
+            found = _find_sessions(self._ledger, records, identity, {about.id, *about.other_ids}, main)
+            if about.sessions is None or len(found) >= about.sessions:  # else the import was interrupted
                 return [self._describe(each) for each in found]
         return []
 
@@ -139,6 +141,7 @@ class TranscriptImporter:
         label: str = "",
         cwd: str = "",
         dry_run: bool = False,
+        advance: Callable[[float], None] | None = None,
     ) -> ImportReport:
         """Add a transcript to the ledger.
 
@@ -151,22 +154,25 @@ class TranscriptImporter:
             label: The name of the main session; "" for one made of the program and the id.
             cwd: The directory of the conversation, if the transcript does not contain it.
             dry_run: True to return the report only, without adding anything.
+            advance: Called with shares of the work, whose sum is less than 1: the transaction itself reports nothing.
 
         Raises:
             SessionExistsError: The named session has another conversation.
             LedgerError: The ledger cannot be written.
         """
-        for attempt in range(_MAX_ATTEMPTS):
-            plan = _ImportPlan(self._ledger, transcript, file_name, label)
-            if dry_run:
-                return plan.report()
-            try:
-                self._write(plan, transcript, data, cwd)
-            except (ConflictError, SessionExistsError):  # another process was faster
-                if attempt == _MAX_ATTEMPTS - 1:
-                    raise
-            else:
-                return plan.report()
+        plan_share, encode_share = _scale(advance, _PLAN_SHARE), _scale(advance, _ENCODE_SHARE)
+        if dry_run:
+            return _ImportPlan(self._ledger, transcript, file_name, label, plan_share).report()
+        with BackgroundCompressor(data) as original:
+            for attempt in range(_MAX_ATTEMPTS):
+                plan = _ImportPlan(self._ledger, transcript, file_name, label, plan_share)
+                try:
+                    self._write(plan, transcript, original, cwd, encode_share)
+                except (ConflictError, SessionExistsError):  # another process was faster
+                    if attempt == _MAX_ATTEMPTS - 1:
+                        raise
+                else:
+                    return plan.report()
         raise AssertionError  # the last attempt returns or raises
 
     def _compute_digest(self, data: bytes) -> str:
@@ -177,54 +183,82 @@ class TranscriptImporter:
     def _describe(self, record: SessionRecord) -> SessionChange:
         return SessionChange(
             label=record.label,
-            kind=str(get_import_data(record).get("kind")),
+            kind=record.payload.transcript.kind if record.payload.transcript else "",
             totals=read_totals(self._ledger, record.tip),
             is_open=record.open_turn is not None,
         )
 
-    def _write(self, plan: _ImportPlan, transcript: Transcript, data: bytes, cwd: str) -> None:
+    def _write(
+        self,
+        plan: _ImportPlan,
+        transcript: Transcript,
+        original: BackgroundCompressor,
+        cwd: str,
+        advance: Callable[[float], None] | None,
+    ) -> None:
         """Add the planned steps.
 
         The first session gets the digest of the file and the number of its sessions.
         """
         labels = plan.list_labels()
         first = labels[0] if labels else plan.label  # not the main one, if the main path has no messages
-        file_data: dict[str, Any] = {"sessions": len(labels)}
+        file = TranscriptPayload(sessions=len(labels))
         if transcript.other_ids:
-            file_data["other_ids"] = list(transcript.other_ids)
-        if data:
-            file_data |= {"digest": self._compute_digest(data), "source": store_original(self._ledger, data)}
-        known = {"model": transcript.model, "cwd": transcript.cwd if _is_absolute(transcript.cwd) else cwd}
+            file = file.replace(other_ids=transcript.other_ids)
+        if original.content:
+            digest = self._compute_digest(original.content)
+            file = file.replace(digest=digest, source=original.store(self._ledger))
+        known = SessionPayload(model=transcript.model, cwd=transcript.cwd if _is_absolute(transcript.cwd) else cwd)
+        total = sum(len(change.steps) for change in plan.changes.values())
         for number, change in enumerate(plan.changes.values(), plan.known_count):
+            steps = _report_each(change.steps, total, advance)
             if change.is_new:
-                about: dict[str, Any] = {"format": transcript.format, "id": transcript.id, "agent": transcript.agent}
-                about |= {"session": change.label, "main": plan.label, "kind": change.kind, "number": number}
-                about |= file_data if change.label == first else {}
+                about = TranscriptPayload(
+                    format=transcript.format,
+                    id=transcript.id,
+                    agent=transcript.agent,
+                    session=change.label,
+                    main=plan.label,
+                    kind=change.kind,
+                    number=number,
+                )
+                new = known.replace(transcript=about.merge(file) if change.label == first else about).to_json()
                 origin = plan.parent if change.label == plan.label else plan.label
-                new = {**known, IMPORT_KEY: about}
-                self._ledger.create(change.label, head=change.after, origin=origin, data=new, steps=change.steps)
+                self._ledger.create(change.label, head=change.after, origin=origin, data=new, steps=steps)
             elif change.steps:
-                self._ledger.append_many(change.label, change.steps, after=change.after)
+                self._ledger.append_many(change.label, steps, after=change.after)
         record = self._ledger.session(first)
-        if record is not None and not get_import_data(record).items() >= file_data.items():
+        stored = (record.payload.transcript if record else None) or TranscriptPayload()
+        if record is not None and file.subtract(stored):
             # A file that grows may name its model and directory later. The session's time of change stays.
-            found = {name: value for name, value in known.items() if value} if self._is_untouched(record) else {}
-            updated = {**record.data, **found, IMPORT_KEY: {**get_import_data(record), **file_data}}
-            self._ledger.update(first, data=updated, updated=record.updated)
+            updated = record.payload
+            if self._is_untouched(record):
+                updated = updated.merge(known.without(*(name for name in ("model", "cwd") if not getattr(known, name))))
+            updated = updated.replace(transcript=stored.merge(file))
+            self._ledger.update(first, data=updated.to_json(), updated=record.updated)
 
     def _is_untouched(self, record: SessionRecord) -> bool:
         """True if the user has not continued a session: its newest step is imported."""
         tip = None if record.tip is None else self._ledger.step(record.tip)
-        return tip is not None and "imported" in tip.data
+        return tip is not None and tip.payload.imported is not None
 
 
-def get_import_data(record: SessionRecord) -> dict[str, Any]:
-    """Return a session's data about the transcript it was imported from.
+def _scale(advance: Callable[[float], None] | None, share: float) -> Callable[[float], None] | None:
+    """Return an `advance` for a part of the work."""
+    return None if advance is None else lambda amount: advance(amount * share)
 
-    Empty for other sessions.
-    """
-    about = record.data.get(IMPORT_KEY)
-    return about if isinstance(about, dict) else {}
+
+def _report_each(steps: Sequence[NewStep], total: int, advance: Callable[[float], None] | None) -> Iterable[NewStep]:
+    """Yield steps, and report the share of each when the ledger asks for the next one."""
+    if advance is None:
+        return steps
+
+    def report() -> Iterator[NewStep]:
+        for step in steps:
+            yield step
+            advance(1 / total)
+
+    return report()
 
 
 def _is_absolute(path: str) -> bool:
@@ -240,11 +274,45 @@ _COMPRESSION_LEVEL = 1
 """The fastest: a transcript repeats most of its text, which every level finds."""
 
 
-def store_original(ledger: Ledger, data: bytes) -> str:
-    """Store an imported file, and return the digest of the list of its chunks."""
-    chunks = [zlib.compress(data[at : at + CHUNK_BYTES], _COMPRESSION_LEVEL) for at in range(0, len(data), CHUNK_BYTES)]
-    digests = ledger.put_blobs(chunks)
-    return ledger.put_blob(json.dumps({"zlib": digests}).encode())
+class BackgroundCompressor:
+    """Compresses an imported file while its steps are built: zlib runs beside Python on another core.
+
+    Used as a context manager; compression stops when it is left.
+
+    Attributes:
+        content: The file.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+        self._chunks: list[bytes] = []
+        self._error: Exception | None = None
+        self._is_cancelled = Event()
+        self._thread = Thread(target=self._compress, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._is_cancelled.set()
+        self._thread.join()
+
+    def store(self, ledger: Ledger) -> str:
+        """Store the file, and return the digest of the list of its chunks."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return ledger.put_blob(json.dumps({"zlib": ledger.put_blobs(self._chunks)}).encode())
+
+    def _compress(self) -> None:
+        try:
+            for at in range(0, len(self.content), CHUNK_BYTES):
+                if self._is_cancelled.is_set():
+                    return
+                self._chunks.append(zlib.compress(self.content[at : at + CHUNK_BYTES], _COMPRESSION_LEVEL))
+        except Exception as error:  # noqa: BLE001 - such as too little memory; `store` raises it
+            self._error = error
 
 
 def list_original_blobs(ledger: Ledger, record: SessionRecord) -> list[str]:
@@ -255,8 +323,8 @@ def list_original_blobs(ledger: Ledger, record: SessionRecord) -> list[str]:
     Raises:
         LedgerError: The list is missing.
     """
-    address = get_import_data(record).get("source")
-    if not isinstance(address, str):
+    address = record.payload.transcript.source if record.payload.transcript else ""
+    if not address:
         return []
     return [address, *map(str, json.loads(_read_blob(ledger, address))["zlib"])]
 
@@ -283,7 +351,7 @@ def _read_blob(ledger: Ledger, digest: str) -> bytes:
 
 
 def _find_sessions(
-    ledger: Ledger, records: Iterable[SessionRecord], identity: dict[str, Any], ids: Container[str], main: str = ""
+    ledger: Ledger, records: Iterable[SessionRecord], identity: TranscriptPayload, ids: Container[str], main: str = ""
 ) -> list[SessionRecord]:
     """Return the sessions of one transcript, the main one first.
 
@@ -292,26 +360,22 @@ def _find_sessions(
     Args:
         ledger: The ledger.
         records: Its sessions.
-        identity: Import data that all of them have.
+        identity: Fields that all of them have.
         ids: The program's ids of the transcript; each session has one of them.
         main: The main session's name, for a transcript without an id.
     """
     found = [
-        each
+        (each, about)
         for each in records
-        if (about := get_import_data(each)).items() >= identity.items()
-        and any(name in ids for name in _get_ids(about))
+        if (about := each.payload.transcript) is not None
+        and not identity.subtract(about)
+        and any(name in ids for name in (about.id, *about.other_ids))
         and _is_own(ledger, each)
     ]
     if main:
-        found = [each for each in found if _is_same_session(ledger, str(get_import_data(each).get("main")), main)]
-    return sorted(found, key=lambda each: (get_import_data(each).get("number", 0), each.created, each.label))
-
-
-def _get_ids(about: dict[str, Any]) -> set[str]:
-    """Return the program's ids of a session's transcript."""
-    others = about.get("other_ids")
-    return {str(about.get("id", "")), *(map(str, others) if isinstance(others, list) else ())}
+        found = [(each, about) for each, about in found if _is_same_session(ledger, about.main, main)]
+    found.sort(key=lambda pair: (pair[1].number, pair[0].created, pair[0].label))
+    return [each for each, _ in found]
 
 
 def _is_same_session(ledger: Ledger, label: str, other: str) -> bool:
@@ -322,13 +386,14 @@ def _is_same_session(ledger: Ledger, label: str, other: str) -> bool:
 
 def _is_own(ledger: Ledger, record: SessionRecord) -> bool:
     """True if an import created a session. A fork has inherited its data."""
-    named = ledger.session(str(get_import_data(record).get("session")))
+    about = record.payload.transcript
+    named = ledger.session(about.session) if about and about.session else None
     return named is not None and named.label == record.label
 
 
 # ---- names --------------------------------------------------------------------------------------------------------
 
-_PROGRAMS = {"claude-code": "claude"}
+_PROGRAMS = {"claude-code": "claude", "gemini-cli": "gemini"}
 _UUID_START = re.compile(r"[0-9a-f]{8}(?=-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$)", re.IGNORECASE)
 """The first eight digits of a UUID, which people compare; ids chosen by a person are used whole."""
 _MAX_NAME_CHARS = 80
@@ -397,7 +462,14 @@ class _ImportPlan:
         changes: The changes by the numbers of the paths, each after that of the path it forks from.
     """
 
-    def __init__(self, ledger: Ledger, transcript: Transcript, file_name: str, label: str) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        transcript: Transcript,
+        file_name: str,
+        label: str,
+        advance: Callable[[float], None] | None,
+    ) -> None:
         self._ledger = ledger
         self._api = transcript.api
         records = self._find_known(transcript, file_name, label)
@@ -405,7 +477,7 @@ class _ImportPlan:
         self.parent = self._find_parent(transcript)
         self.label = self._choose_label(transcript, file_name, label, records)
         self._known = read_threads(ledger, records)
-        self._paths = TranscriptPaths(transcript)
+        self._paths = TranscriptPaths(transcript, advance)
         self._digests: list[list[PrefixDigest]] = [[] for _ in self._paths.paths]
         self._threads: dict[PrefixDigest, ImportedThread] = {}  # the first that has an item
         self._totals: dict[str, tuple[ThreadTotals, Usage]] = {}  # up to a step
@@ -442,14 +514,14 @@ class _ImportPlan:
         main = ""
         if not transcript.id:  # only the name tells one conversation from another
             main = label or _name_main_session(transcript, file_name, "", lambda _: False)
-        identity = {"format": transcript.format, "agent": transcript.agent}
+        identity = TranscriptPayload(format=transcript.format, agent=transcript.agent)
         ids = {transcript.id, *transcript.other_ids}
         return _find_sessions(self._ledger, self._ledger.sessions(status=None), identity, ids, main)
 
     def _find_parent(self, transcript: Transcript) -> str:
         if not transcript.agent:
             return ""
-        identity = {"format": transcript.format, "agent": "", "kind": "main"}
+        identity = TranscriptPayload(format=transcript.format, agent="", kind="main")
         ids = {transcript.id, *transcript.other_ids}
         found = _find_sessions(self._ledger, self._ledger.sessions(status=None), identity, ids)
         return found[0].label if found else ""
@@ -588,8 +660,8 @@ class _ImportPlan:
             return ThreadTotals(), Usage()
         if step_id not in self._totals:
             step = self._ledger.step(step_id)
-            spent = read_usage(step.data.get("spent")) if step else None
-            self._totals[step_id] = read_totals(self._ledger, step_id), spent or Usage()
+            spent = (step.payload.total_usage if step else None) or Usage()
+            self._totals[step_id] = read_totals(self._ledger, step_id), spent
         return self._totals[step_id]
 
     def _explain_fork(self, before: PrefixDigest) -> str:
@@ -752,7 +824,7 @@ def _is_beginning(step: Step, entry: TranscriptEntry) -> bool:
     The same reply was imported while the program wrote it.
     """
     known, now = step.messages[-1].parts, entry.message.parts
-    names = {str(step.data.get("id") or ""), entry.reply} - {""}
+    names = {step.payload.id if isinstance(step.payload, ReplyPayload) else "", entry.reply} - {""}
     if len(names) > 1 or not known or len(now) < len(known) or known[:-1] != now[: len(known) - 1]:
         return False
     last, grown = known[-1], now[len(known) - 1]

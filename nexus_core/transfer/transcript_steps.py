@@ -1,47 +1,57 @@
 """Paths of a transcript, and the turns and steps they become.
 
 A turn begins with a user message and ends with a reply that calls no tool, or with the next user message. Messages that
-a program sent in the user's name belong to the turn before. `recording/new_steps.py` lists the data of a step; imported
-ones have `imported`, the lines of each message, `time`, and `kinds` where not every message is a person's or a model's
-own. Steps that others may follow have the totals up to them: `spent`, `turns`, `messages` and `all_tokens`. A step was
-created when its first message was sent; one without messages, when the last message before it was.
+a program sent in the user's name belong to the turn before. Imported steps have `imported`, the lines of each message,
+`time`, and `kinds` where not every message is a person's or a model's own. Steps that others may follow have the totals
+up to them. A step was created when its first message was sent; one without messages, when the last message before it
+was.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from itertools import pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from nexus_core.history.groups import UnansweredCalls
 from nexus_core.ledger.store import new_ids
 from nexus_core.thread.cache import ThreadCache
-from nexus_core.thread.totals import (
-    CONTINUES_FIELD,
-    TOKENS_FIELD,
+from nexus_core.thread.state import (
     add_usages,
     continues_turn,
     count_tokens,
     count_turns,
     counts_as_turn,
+    find_client_calls,
+    get_step_usage,
     opens_turn,
     subtract_usage,
-    usage_to_json,
 )
-from nexus_core.thread.turns import CallKey, find_client_calls, read_usage
 from nexus_core.tokens.estimator import SimpleTokenCounter
 from nexus_core.tokens.messages import count_messages
 from nexus_core.transcripts.base import TranscriptCompaction
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import ToolResult, Usage
+from nexus_core.types.payloads import (
+    CallKey,
+    CompactionPayload,
+    InputPayload,
+    InterruptedPayload,
+    RenderedPayload,
+    ReplyPayload,
+    ResultPayload,
+    RevertPayload,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
-    from nexus_core.thread.turns import Turn
+    from nexus_core.thread.state import Turn
     from nexus_core.transcripts.base import BranchKind, Transcript, TranscriptBranch, TranscriptEntry
     from nexus_core.types.ledger import Ledger, Step, StepKind
     from nexus_core.types.messages import Message, ToolCall
+    from nexus_core.types.payloads import StepPayload
 
     PathItem = TranscriptEntry | TranscriptCompaction
     PathKind = Literal["main"] | BranchKind
@@ -57,12 +67,11 @@ MIN_REPEATED_TOKENS = 100_000
 """Tokens that branches may repeat in any case; a longer transcript allows as many as it has."""
 ESTIMATE = SimpleTokenCounter()
 """Exact counts take longer, and most of a long session is never sent again. What is sent is counted then."""
-_MESSAGES = "messages"
-"""In a step's data: messages of the thread up to the step."""
 MAX_TIME_MS = 1 << 50
 """The largest time that a ledger accepts, in milliseconds since 1970."""
 _NO_STEP = ""
 """Instead of the step of a call, for a result that answers no call of its turn."""
+_NO_RESULTS = InterruptedPayload(answers=(), imported=[])
 
 
 # ---- paths --------------------------------------------------------------------------------------------------------
@@ -92,9 +101,11 @@ class TranscriptPaths:
     Attributes:
         paths: The main path, then the branches in their order.
         order: Numbers of the paths, each after the one it forks from.
+        advance: Called with the share of each item when it is measured; None for nothing.
     """
 
-    def __init__(self, transcript: Transcript) -> None:
+    def __init__(self, transcript: Transcript, advance: Callable[[float], None] | None = None) -> None:
+        self.advance = advance
         self._indexes: list[int] = []  # of each entry of the main path among its items
         self._tokens: dict[ItemKey, int] = {}
         count = len(transcript.entries)
@@ -105,6 +116,7 @@ class TranscriptPaths:
             leaves, at = self._find_fork(branch, transcript.branches)
             self.paths.append(TranscriptPath(branch.kind, branch.name, branch.entries, leaves, at))
         self.order = self._sort_paths()
+        self._share = 1 / max(sum(len(path.items) for path in self.paths), 1)
 
     def get_item(self, key: ItemKey) -> PathItem:
         """Return an item of a path."""
@@ -134,6 +146,8 @@ class TranscriptPaths:
             item = self.get_item(key)
             found = 0 if isinstance(item, TranscriptCompaction) else count_messages(ESTIMATE, (item.message,))
             self._tokens[key] = found
+            if self.advance is not None:
+                self.advance(self._share)
         return self._tokens[key]
 
     def select_sessions(self) -> list[int]:
@@ -258,12 +272,12 @@ def read_totals(ledger: Ledger, tip: str | None) -> ThreadTotals:
 
 def _count_messages_until(tail: ThreadCache, tip: Step) -> int:
     def is_numbered(steps: Sequence[Step]) -> bool:
-        return any(_MESSAGES in step.data for step in steps)
+        return any(step.payload.total_messages is not None for step in steps)
 
     found = 0
     for step in reversed(tail.read_newest(tip.id, is_numbered)):
-        if isinstance(number := step.data.get(_MESSAGES), int):
-            return found + number
+        if step.payload.total_messages is not None:
+            return found + step.payload.total_messages
         found += _count_new_messages(step.kind, len(step.messages))
     return found
 
@@ -331,15 +345,14 @@ class StepBuilder:
             compaction: The compaction in effect at the end of the thread.
         """
         if self._is_open:  # calls of a reply that no longer counts wait for no result
-            self._append("interrupted", (), {"answers": [], "imported": []}, (), closes=True)
+            self._append("interrupted", (), _NO_RESULTS, (), closes=True)
         for step in steps:
-            self._spent = subtract_usage(self._spent, read_usage(step.data.get("usage")) or Usage())
+            self._spent = subtract_usage(self._spent, get_step_usage(step) or Usage())
             self._messages -= _count_new_messages(step.kind, len(step.messages))
             self._all_tokens -= step.tokens
             self._turns -= opens_turn(step)
         count = sum(len(step.messages) for step in steps)
-        data: dict[str, Any] = {"restores": compaction, "popped": count, "imported": []}
-        self._append("revert", (), data, (), closes=True)
+        self._append("revert", (), RevertPayload(restores=compaction, popped=count, imported=[]), (), closes=True)
         first = steps[0]
         self._continues = continues_turn(first) or first.id != first.turn  # else a turn begins again
 
@@ -359,7 +372,7 @@ class StepBuilder:
             else:
                 self._add_results(run, is_last=is_last)
         if self._is_open and self._has_begun:  # the input was sent as it is
-            self._append("sealed", (), {"imported": []}, (), closes=False, is_last=True)
+            self._append("sealed", (), RenderedPayload(imported=[]), (), closes=False, is_last=True)
         return self._built
 
     def _add_inputs(self, run: _Run, *, is_last: bool) -> None:
@@ -376,7 +389,7 @@ class StepBuilder:
         ends = ends and not self._waiting and (self._has_begun or not self._is_open)
         self._add_input(before, closes=ends, is_last=is_last and not own)
         if own and self._is_open:
-            self._append("interrupted", (), {"answers": [], "imported": []}, (), closes=True)
+            self._append("interrupted", (), _NO_RESULTS, (), closes=True)
         self._add_input(own, closes=False, is_last=is_last)
 
     def _add_input(self, items: Sequence[_KeyedItem], *, closes: bool, is_last: bool) -> None:
@@ -388,20 +401,21 @@ class StepBuilder:
         parts = [part for part in (items[:first], items[first:]) if part]
         for part in parts:
             ends = part is parts[-1]
-            self._add("input", part, _list_entries(part), {}, closes=closes and ends, is_last=is_last and ends)
+            is_end = is_last and ends
+            self._add("input", part, _list_entries(part), InputPayload(), closes=closes and ends, is_last=is_end)
 
     def _add_reply(self, run: _Run, *, is_last: bool) -> None:
         entries = _list_entries(run.items)
         last = entries[-1]
         model = last.model or next((entry.model for entry in entries if entry.model), "")
-        data: dict[str, Any] = {"id": last.reply, "stop": last.stop, "model": model, "api": self._api}
+        payload = ReplyPayload(id=last.reply, stop=last.stop, model=model, api=self._api)
         usages = [entry.usage for entry in entries if entry.usage]
         if usages:
             usage = add_usages(usages) if len(usages) > 1 else usages[0]
-            data["usage"] = usage_to_json(usage)
+            payload = payload.replace(usage=usage)
             self._spent = add_usages((self._spent, usage))
         if self._continues:
-            data[CONTINUES_FIELD] = True
+            payload = payload.replace(continues=True)
             self._continues = False
         step_id = next(self._ids)
         calls = find_client_calls([entry.message for entry in entries])
@@ -409,29 +423,29 @@ class StepBuilder:
             self._add_call(call, CallKey(step_id, index))
         self._newest_calls = len(calls)
         closes = not (self._waiting or last.stop == "pause" or run.is_continued or run.is_followed_by_program)
-        self._add("reply", run.items, entries, data, closes=closes, is_last=is_last, step_id=step_id)
+        self._add("reply", run.items, entries, payload, closes=closes, is_last=is_last, step_id=step_id)
         self._has_begun = not closes
 
     def _add_results(self, run: _Run, *, is_last: bool) -> None:
         entries = _list_entries(run.items)
         results = [result for entry in entries for result in entry.message.tool_results]
-        answers = [list(self._take_call(result)) for result in results]
-        self._add("result", run.items, entries, {"answers": answers}, closes=False, is_last=is_last)
+        payload = ResultPayload(answers=tuple([self._take_call(result) for result in results]))
+        self._add("result", run.items, entries, payload, closes=False, is_last=is_last)
         self._has_begun = True
 
     def _add_compaction(self, run: _Run, *, is_last: bool) -> None:
         key, compaction = run.items[0]
         assert isinstance(compaction, TranscriptCompaction)  # noqa: S101 - the kind of the run
         first = self._paths.find_first_kept(compaction)
-        data: dict[str, Any] = {
-            "summary": compaction.summary,
-            "first_kept": None if first is None else self._steps.get(first) or self._find_step(first),
-            "tokens_before": compaction.tokens_before,
-            "imported": [[compaction.line]],
-        }
-        self._set_time(compaction.time, data)
+        payload = CompactionPayload(
+            summary=compaction.summary,
+            first_kept=None if first is None else self._steps.get(first) or self._find_step(first),
+            tokens_before=compaction.tokens_before,
+            imported=[[compaction.line]],
+        )
+        more = self._read_time(compaction.time)
         replacements = list_replacements(compaction)
-        self._append("compaction", replacements, data, (key,), closes=not self._is_open, is_last=is_last)
+        self._append("compaction", replacements, payload, (key,), more, closes=not self._is_open, is_last=is_last)
 
     # ---- tool calls ------------------------------------------------------------------------------------------
 
@@ -459,32 +473,34 @@ class StepBuilder:
         kind: StepKind,
         items: Sequence[_KeyedItem],
         entries: Sequence[TranscriptEntry],
-        data: dict[str, Any],
+        payload: StepPayload,
         *,
         closes: bool,
         is_last: bool,
         step_id: str = "",
     ) -> None:
-        data["context"] = [None] * len(entries)
-        data["imported"] = [[*entry.lines] for entry in entries]
-        self._set_time(entries[0].time, data)
+        more: dict[str, Any] = {"context": [None] * len(entries), "imported": [[*entry.lines] for entry in entries]}
+        more |= self._read_time(entries[0].time)
         kinds = [entry.kind for entry in entries]
         if kinds.count("said") < len(kinds):
-            data["kinds"] = kinds
+            more["kinds"] = kinds
         messages, keys = tuple([entry.message for entry in entries]), tuple([key for key, _ in items])
-        self._append(kind, messages, data, keys, closes=closes, is_last=is_last, step_id=step_id)
+        self._append(kind, messages, payload, keys, more, closes=closes, is_last=is_last, step_id=step_id)
 
-    def _set_time(self, time: str, data: dict[str, Any]) -> None:
-        if time:
-            data["time"] = time
-            self._time = parse_timestamp(time) or self._time
+    def _read_time(self, time: str) -> dict[str, str]:
+        """Return the field of a step that stores a time; steps are created at that time from here on."""
+        if not time:
+            return {}
+        self._time = parse_timestamp(time) or self._time
+        return {"time": time}
 
     def _append(
         self,
         kind: StepKind,
         messages: tuple[Message, ...],
-        data: dict[str, Any],
+        payload: StepPayload,
         keys: tuple[ItemKey, ...],
+        more: Mapping[str, Any] = MappingProxyType({}),
         *,
         closes: bool,
         is_last: bool = False,
@@ -494,41 +510,37 @@ class StepBuilder:
             sizes = [ESTIMATE.count_messages((message,)) for message in messages]
         else:
             sizes = [self._count_tokens(key) for key in keys]
+        fields, step_id = dict(more), step_id or next(self._ids)
         if len(sizes) > 1:
-            data["sizes"] = sizes
+            fields["sizes"] = sizes
+        tokens = sum(sizes)
+        if not self._is_open:
+            first = NewStep(kind=kind, closes=closes, messages=messages, data=payload.to_json())
+            self._turns += counts_as_turn(first) and not continues_turn(first)
+        self._count += 1
+        self._messages += _count_new_messages(kind, len(messages))
+        self._all_tokens += tokens
+        if closes or is_last:  # others may follow it
+            totals = ThreadTotals(self._turns, self._count, self._messages, self._all_tokens)
+            self.totals[step_id] = totals, self._spent
+            fields |= {"total_usage": self._spent, "turns": totals.turns}
+            fields |= {"total_messages": totals.messages, "total_tokens": totals.tokens}
         step = NewStep(
             kind=kind,
             closes=closes,
             messages=messages,
-            tokens=sum(sizes),
+            tokens=tokens,
             counter=ESTIMATE.name,
-            data=data,
-            id=step_id or next(self._ids),
+            data=payload.replace(**fields).to_json(),
+            id=step_id,
             created=self._time,
         )
-        self._add_to_totals(step, data, is_end=closes or is_last)
         self._built.append((step, keys))
         self._steps.update(dict.fromkeys(keys, step.id))
         self._is_open = not closes
         if closes:
             self._has_begun = False
             self._forget_calls()
-
-    def _add_to_totals(self, step: NewStep, data: dict[str, Any], *, is_end: bool) -> None:
-        """Count a step. Store the totals in its data if others may follow it."""
-        self._turns += not self._is_open and counts_as_turn(step) and not continues_turn(step)
-        self._count += 1
-        self._messages += _count_new_messages(step.kind, len(step.messages))
-        self._all_tokens += step.tokens
-        if is_end:
-            totals = ThreadTotals(self._turns, self._count, self._messages, self._all_tokens)
-            self.totals[step.id] = totals, self._spent
-            data |= {
-                "spent": usage_to_json(self._spent),
-                "turns": totals.turns,
-                _MESSAGES: totals.messages,
-                TOKENS_FIELD: totals.tokens,
-            }
 
 
 class _Run(NamedTuple):

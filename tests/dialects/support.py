@@ -7,6 +7,7 @@ import json
 import types
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from os import PathLike
 from threading import Thread
@@ -59,9 +60,11 @@ _STREAMS: dict[type, str] = {str: "text/event-stream", bytes: "application/vnd.a
 _LISTS = (collections.abc.Iterable, collections.abc.Sequence, list)
 
 
+@cache
 def values_of(kind: Any) -> st.SearchStrategy[Any]:
     """Whatever an SDK's type of a request allows, with and without each field that may be left out."""
-    return _values(_strict(kind, {}))
+    # Deferred, since it takes longer than to collect the tests of a file.
+    return st.deferred(lambda: _values(_strict(kind, {})))
 
 
 def attempted(read: Callable[[Any], Read], value: Any) -> Read | None:
@@ -100,17 +103,30 @@ def extended(draw: st.DrawFn, values: st.SearchStrategy[Any]) -> Any:
     return value
 
 
-def strictly(kind: Any) -> TypeAdapter[Any]:
-    """A validator for one of an SDK's types of a request, without the holes that pydantic leaves in it.
+@dataclass(frozen=True)
+class StrictType:
+    """One of an SDK's types of a request, without the holes that pydantic leaves in it.
 
     `Iterable[X]` is checked only when somebody iterates, and a TypedDict ignores fields it does not know; so both are
     replaced all the way down: by `list[X]`, and by a TypedDict that forbids what it does not name.
     """
+
+    kind: Any
+
+    @property
+    def validator(self) -> TypeAdapter[Any]:
+        """The validator, made when it is first needed."""
+        return _make_validator(self.kind)
+
+
+@cache
+def _make_validator(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(_strict(kind, {}))
 
 
-def accepted(validator: TypeAdapter[Any], value: object) -> None:
+def accepted(kind: StrictType, value: object) -> None:
     """Fail unless the value is of the type, to the letter, and would be sent as it is."""
+    validator = kind.validator
     assert validator.dump_python(validator.validate_python(value, strict=True)) == value
 
 

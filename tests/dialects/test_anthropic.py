@@ -27,7 +27,7 @@ from nexus_core.types.messages import (
     ToolResult,
     Usage,
 )
-from tests.dialects.support import JSON, Loopback, accepted, attempted, strictly
+from tests.dialects.support import JSON, Loopback, StrictType, accepted, attempted
 
 RESULT = {"type": "tool_result", "tool_use_id": "toolu_1"}
 SEALED = {"type": "thinking", "thinking": "Hm.", "signature": "c2Vhb"}
@@ -59,7 +59,7 @@ def only_part(block: dict[str, Any], role: str = "user") -> Any:
 )
 def test_the_validator_of_these_tests_refuses_what_the_api_would_refuse(spoilt: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="validation error"):
-        accepted(strictly(list[MessageParam]), [spoilt])
+        accepted(StrictType(list[MessageParam]), [spoilt])
 
 
 def test_a_text_is_one_part() -> None:
@@ -241,7 +241,7 @@ SHORT_REPLY = {
 def written(*messages: Message) -> list[dict[str, Any]]:
     """What is written for Anthropic, having passed its SDK's types."""
     bodies = DIALECT.write(messages)
-    accepted(strictly(list[MessageParam]), bodies)
+    accepted(StrictType(list[MessageParam]), bodies)
     return bodies
 
 
@@ -505,7 +505,7 @@ BAD_REQUESTS: list[tuple[object, str]] = [
 def test_tools_are_in_the_shape_that_the_sdk_knows() -> None:
     tools = DIALECT.write_tools([Tool(name="f", description="d", parameters={"properties": {"a": {"type": "string"}}})])
 
-    accepted(strictly(list[ToolUnionParam]), tools)
+    accepted(StrictType(list[ToolUnionParam]), tools)
     assert tools[0]["input_schema"]["type"] == "object"
 
 

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from nexus_core.dialects.registry import BUILT_IN_DIALECTS, BUILT_IN_NAMES, get_dialect, read_messages
 from nexus_core.types.messages import Message, Text, ToolCall, ToolResult
-from tests.dialects.support import WORDS, accepted, strictly, values_of
+from tests.dialects.support import WORDS, StrictType, accepted, values_of
 from tests.dialects.test_gemini import CONTENTS
 from tests.effort import examples
 
 ANTHROPIC, GEMINI = get_dialect("anthropic"), get_dialect("gemini")
-MESSAGES = strictly(list[MessageParam])
+MESSAGES = StrictType(list[MessageParam])
 UNHURRIED = settings(deadline=None)
 ARGUMENTS = st.dictionaries(WORDS, st.none() | st.integers() | st.lists(WORDS, max_size=2), max_size=2)
 SAID = st.text("abcdé{ ", min_size=1, max_size=6).filter(str.strip)

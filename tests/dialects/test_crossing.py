@@ -12,12 +12,13 @@ from openai.types.responses import ResponseInputItemParam
 from nexus_core.dialects.registry import get_dialect, read_messages
 from nexus_core.types.api import Dialect
 from nexus_core.types.messages import File, Image, Message, Text, ToolCall, ToolResult
-from tests.dialects.support import accepted, strictly, values_of
+from tests.dialects.support import StrictType, accepted, values_of
 from tests.dialects.test_openai import PICTURE, VALID
+from tests.timing import seconds
 
 CHAT, RESPONSES, NEUTRAL = get_dialect("openai"), get_dialect("responses"), get_dialect("neutral")
-MESSAGES = strictly(list[ChatCompletionMessageParam])
-ITEMS = strictly(list[ResponseInputItemParam])
+MESSAGES = StrictType(list[ChatCompletionMessageParam])
+ITEMS = StrictType(list[ResponseInputItemParam])
 UNHURRIED = settings(deadline=None)
 WORDS = st.text("abcdé ", min_size=1, max_size=6)
 ARGUMENTS = st.sampled_from(["{}", '{"a": 1}', "{broken", ""])
@@ -180,3 +181,13 @@ def test_an_empty_text_beside_a_call_is_no_item_of_responses() -> None:
     there = crossed([message], CHAT, RESPONSES)
 
     assert [item["type"] for item in there] == ["function_call"]
+
+
+@pytest.mark.acceptance("T18")
+def test_raw_arguments_of_many_blanks_take_time_in_proportion_to_their_length() -> None:
+    def takes(length: int) -> float:
+        call = ToolCall("a", "look", {}, raw=" " * length + "!")
+        return seconds(lambda: get_dialect("anthropic").write([Message("assistant", [call])]))
+
+    # Linear is 4, the square is 16. Three attempts for a busy machine.
+    assert any(takes(100_000) < 8 * takes(25_000) + 0.001 for _ in range(3))

@@ -37,14 +37,14 @@ from tests.dialects.support import (
     TEXTS,
     WORDS,
     Loopback,
+    StrictType,
     accepted,
     attempted,
     spoiled,
-    strictly,
     values_of,
 )
 
-CHAT = strictly(list[ChatCompletionMessageParam])
+CHAT = StrictType(list[ChatCompletionMessageParam])
 UNHURRIED = settings(deadline=None)
 PICTURE = "data:image/png;base64,iVBORw0KGgo="
 CALL: dict[str, Any] = {"id": "call_1", "type": "function", "function": {"name": "ls", "arguments": '{"path": "."}'}}

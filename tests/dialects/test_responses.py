@@ -29,14 +29,14 @@ from tests.dialects.support import (
     TEXTS,
     WORDS,
     Loopback,
+    StrictType,
     accepted,
     attempted,
     spoiled,
-    strictly,
     values_of,
 )
 
-ITEMS = strictly(list[ResponseInputItemParam])
+ITEMS = StrictType(list[ResponseInputItemParam])
 UNHURRIED = settings(deadline=None)
 PICTURE = "data:image/png;base64,iVBORw0KGgo="
 SAID = {"type": "output_text", "text": "hi", "annotations": [{"type": "file_path", "file_id": "f", "index": 0}]}

@@ -8,10 +8,10 @@ from openai.types.chat import ChatCompletionMessageParam
 from openai.types.responses import ResponseInputItemParam
 from pydantic import TypeAdapter, ValidationError
 
-from tests.dialects.support import accepted, strictly, values_of
+from tests.dialects.support import StrictType, accepted, values_of
 
-CHAT = strictly(list[ChatCompletionMessageParam])
-ITEMS = strictly(list[ResponseInputItemParam])
+CHAT = StrictType(list[ChatCompletionMessageParam])
+ITEMS = StrictType(list[ResponseInputItemParam])
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 BAD_MESSAGES = {
     "an unknown role": {"role": "usr", "content": "x"},
@@ -54,7 +54,7 @@ def test_a_bad_item_is_refused(item: dict[str, Any]) -> None:
 
 
 def test_the_types_as_they_are_would_let_bad_messages_pass() -> None:
-    """Why they are not used as they are; when this fails, `strictly` can go."""
+    """Why they are not used as they are; when this fails, `StrictType` can go."""
     loose: TypeAdapter[Any] = TypeAdapter(list[ChatCompletionMessageParam])
 
     for message in (BAD_MESSAGES["a call without an id"], BAD_MESSAGES["an unknown field"]):

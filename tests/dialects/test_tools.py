@@ -15,7 +15,7 @@ from nexus_core.dialects.registry import get_dialect
 from nexus_core.dialects.tools import read_tools, write_tools
 from nexus_core.errors import MessageError
 from nexus_core.types.messages import Tool
-from tests.dialects.support import JSON, OBJECTS, accepted, attempted, spoiled, strictly, values_of
+from tests.dialects.support import JSON, OBJECTS, StrictType, accepted, attempted, spoiled, values_of
 
 UNHURRIED = settings(deadline=None)
 APIS = ("openai", "responses", "anthropic", "gemini")
@@ -52,9 +52,9 @@ BUILT_IN: dict[str, tuple[str, dict[str, Any]]] = {
     "code of Gemini": ("gemini", {"code_execution": {}}),
 }
 VALIDATORS = {
-    "openai": strictly(list[ChatCompletionToolUnionParam]),
-    "responses": strictly(list[ToolParam]),
-    "anthropic": strictly(list[ToolUnionParam]),
+    "openai": StrictType(list[ChatCompletionToolUnionParam]),
+    "responses": StrictType(list[ToolParam]),
+    "anthropic": StrictType(list[ToolUnionParam]),
 }
 
 

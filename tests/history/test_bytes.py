@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nexus_core import BudgetError, fit_messages
 from nexus_core.dialects.registry import get_dialect
-from nexus_core.history.media_placeholders import count_media, replace_media
+from nexus_core.history.shorten import count_media, replace_media
 from nexus_core.types.budget import TokenBudget
 from nexus_core.types.messages import File, Image, Message, Text, ToolCall, ToolResult
 from nexus_core.types.settings import Settings

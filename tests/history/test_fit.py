@@ -27,7 +27,7 @@ from nexus_core.history.fit import MAX_DETECTION_MESSAGES, FitOptions
 from nexus_core.history.groups import group_messages
 from nexus_core.plugin import TruncationStrategy
 from nexus_core.testing import write_files
-from nexus_core.types.budget import Decision, TokenBudget
+from nexus_core.types.budget import Decision, TokenBudget, TokenCalibration
 from nexus_core.types.messages import Message
 from tests.history.counters import Characters
 
@@ -226,20 +226,128 @@ def test_a_missing_result_is_made_up_in_the_shape_of_the_list() -> None:
     assert fitted.messages[1] is messages[1]
 
 
-def test_an_api_that_wants_the_user_first_gets_the_user_first() -> None:
+@pytest.mark.parametrize("api", ["openai", "anthropic", "gemini", "responses"])
+def test_a_user_message_is_put_in_front_of_a_reply_that_would_be_first(api: str) -> None:
+    messages = [Message("user" if index % 2 == 0 else "assistant", f"{index:040}") for index in range(9)]
+
+    fitted = fit_messages(get_dialect(api).write(messages), budget=200, counter=Characters(), api=api)
+
+    kept = [get_dialect(api).read(each) for each in fitted.messages]
+    assert [message.content for message in kept] == ["[Earlier messages omitted]", *(f"{n:040}" for n in (5, 6, 7, 8))]
+    assert [(each.action, each.rule, each.first) for each in fitted.decisions] == [
+        ("dropped", "oldest_first", 0),
+        ("added", "omission-notice", 5),
+    ]
+    assert fitted.budget.total <= 200
+
+
+@pytest.mark.parametrize("budget", [260, 400, 540])
+def test_a_user_message_that_takes_no_more_room_is_kept_instead_of_the_notice(budget: int) -> None:
+    thought = {"role": "assistant", "content": None, "refusal": "y" * 600}  # nothing in it can be shortened
+    messages = [*say("x" * 600), thought, *say("why?"), call("a"), result("a", "z" * 600), *say("and now")]
+
+    fitted = fit_messages(messages, budget=budget, counter=Characters())
+
+    assert contents(fitted.messages)[0] == "why?"
+    assert fitted.budget.total <= budget
+
+
+def test_without_a_notice_messages_are_left_out_up_to_the_next_of_the_user() -> None:
     messages = say("aaaa", "bbbb", "cccc", "dddd", "eeee")
 
-    assert contents(fit_messages(messages, budget=22, counter=Characters(), api="anthropic").messages) == [
-        "cccc",
-        "dddd",
-        "eeee",
+    fitted = fit_messages(messages, budget=22, counter=Characters(), api="anthropic", omission_notice=False)
+
+    assert contents(fitted.messages) == ["cccc", "dddd", "eeee"]
+
+
+def test_a_reply_may_be_first_if_the_caller_allows_it() -> None:
+    messages = say("aaaa", "bbbb", "cccc", "dddd", "eeee")
+
+    fitted = fit_messages(messages, budget=22, counter=Characters(), api="openai", start_with_user=False)
+
+    assert contents(fitted.messages)[0] == "bbbb"
+
+
+def test_no_notice_is_added_if_it_alone_would_not_fit() -> None:
+    fitted = fit_messages(say("aaaa", "bbbb"), budget=8, counter=Characters(), api="openai")
+
+    assert contents(fitted.messages) == ["bbbb"]
+
+
+def test_long_results_are_shortened_so_that_nothing_is_left_out() -> None:
+    messages = [*say("look"), call("a"), result("a", "start" + "x" * 2000 + "end"), *say("thanks", "welcome", "bye")]
+
+    fitted = fit_messages(messages, budget=400, counter=Characters())
+
+    assert [(each.action, each.first) for each in fitted.decisions] == [("shortened", 2)]
+    assert 380 < fitted.budget.total <= 400
+    assert fitted.messages[2]["content"].startswith("start")
+    assert fitted.messages[2]["content"].endswith("end")
+
+
+def test_the_newest_result_is_not_shortened_for_the_sake_of_older_messages() -> None:
+    messages = [*say("x" * 300, "y" * 300, "look"), call("a"), result("a", "z" * 300)]
+
+    fitted = fit_messages(messages, budget=400, counter=Characters())
+
+    assert fitted.messages[-1] is messages[-1]
+
+
+def test_the_group_before_the_kept_ones_is_shortened_to_the_room_that_is_left() -> None:
+    messages = [*say("old" * 30, "older" * 30), *say("start" + "x" * 2000 + "end", "thanks", "welcome")]
+
+    fitted = fit_messages(messages, budget=400, counter=Characters())
+
+    assert [(each.action, each.first, each.last) for each in fitted.decisions] == [
+        ("dropped", 0, 1),
+        ("shortened", 2, 2),
     ]
-    assert contents(fit_messages(messages, budget=22, counter=Characters(), api="openai").messages)[0] == "bbbb"
+    assert 360 < fitted.budget.total <= 400
+
+
+def test_the_group_before_the_kept_ones_is_kept_with_shortened_arguments() -> None:
+    written = {"path": "a.py", "content": f"start {'more ' * 2000}end", "lines": [{"text": "other " * 2000}]}
+    function = {"name": "write", "arguments": json.dumps(written)}
+    asked = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "a", "type": "function", "function": function}],
+    }
+    messages = [*say("old " * 2000, "older " * 2000, "write it"), asked, result("a", "done"), *say("thanks", "bye")]
+
+    fitted = fit_messages(messages, budget=600, model="gpt-4o")
+
+    called = next(each for each in fitted.messages if "tool_calls" in each)
+    kept = json.loads(called["tool_calls"][0]["function"]["arguments"])
+    assert kept["path"] == "a.py"
+    assert kept["content"].startswith("start")
+    assert kept["content"].endswith("end")
+    assert "characters left out" in kept["content"]
+    assert "characters left out" in kept["lines"][0]["text"]
+    assert 540 < fitted.budget.total <= 600
+    assert json.loads(function["arguments"]) == written
+
+
+def test_arguments_that_a_provider_signed_are_not_shortened() -> None:
+    part = {"functionCall": {"name": "write", "args": {"content": "more " * 2000}}, "thoughtSignature": "c2ln" * 32}
+    answered = {"functionResponse": {"name": "write", "response": {"output": "done"}}}
+    messages = [
+        {"role": "user", "parts": [{"text": "write"}]},
+        {"role": "model", "parts": [part]},
+        {"role": "user", "parts": [answered]},
+        {"role": "model", "parts": [{"text": "It is written."}]},
+    ]
+
+    fitted = fit_messages(messages, budget=600, model="gemini-2.5-pro", api="gemini")
+
+    actions = {each.action for each in fitted.decisions}
+    assert "dropped" in actions
+    assert "shortened" not in actions
 
 
 @pytest.mark.acceptance("B-19")
 def test_history_can_be_made_to_start_with_the_user() -> None:
-    fitted = fit_messages(say("aaaa", "bbbb", "cccc"), budget=12, counter=Characters(), start_with_user=True)
+    fitted = fit_messages(say("aaaa", "bbbb", "cccc"), budget=12, counter=Characters(), omission_notice=False)
 
     assert contents(fitted.messages) == ["cccc"]
 
@@ -279,10 +387,9 @@ def test_without_a_budget_a_large_window_leaves_8000_tokens_for_the_answer() -> 
 def test_a_budget_may_keep_room_free() -> None:
     budget = TokenBudget(limit=20, reserve_response=8)
 
-    assert contents(fit_messages(say("aaaa", "bbbb", "cccc"), budget=budget, counter=Characters()).messages) == [
-        "bbbb",
-        "cccc",
-    ]
+    fitted = fit_messages(say("aaaa", "bbbb", "cccc"), budget=budget, counter=Characters(), start_with_user=False)
+
+    assert contents(fitted.messages) == ["bbbb", "cccc"]
 
 
 def test_no_messages_fit_anywhere() -> None:
@@ -381,6 +488,15 @@ def test_a_plugin_can_offer_another_way_to_choose() -> None:
 
     assert contents(fitted.messages) == ["a", "b"]
     assert contents(unlimited.messages) == ["b"]
+
+
+def test_a_strategy_that_wants_fewer_groups_is_not_given_a_shortened_one() -> None:
+    messages = say("x" * 2000, "I see.", "thanks")
+
+    with Nexus(layers=False, plugins=[Newest()]) as nexus:
+        fitted = fit_messages(messages, budget=400, strategy="newest_only", counter=Characters(), host=nexus.host)
+
+    assert contents(fitted.messages) == ["thanks"]
 
 
 def test_a_nexus_takes_whatever_fit_takes_but_whom_to_ask() -> None:
@@ -582,3 +698,31 @@ def test_what_is_no_message_is_named_by_its_place_in_the_whole_list() -> None:
 
     with pytest.raises(MessageError, match=rf"messages\[{place}\]"):
         fit_messages([*ANYBODYS, ANYBODYS[0], 3, ANYBODYS[1]], budget=30, counter=Characters())
+
+
+# ---- counts that are estimates --------------------------------------------------------------------------------------
+
+
+def test_the_window_of_a_model_without_a_public_tokenizer_is_not_filled_to_the_brim() -> None:
+    messages = say(*(f"{number}: " + "word " * 2000 for number in range(200)))
+
+    claude, gpt = (fit_messages(messages, model=model).budget for model in ("claude-sonnet-4", "gpt-4o"))
+
+    assert claude.high <= claude.available < claude.high * 1.02
+    assert claude.total < claude.available / 1.09
+    assert (gpt.calibration, gpt.high) == (None, gpt.total)
+
+
+def test_a_budget_in_numbers_is_used_up_by_our_count() -> None:
+    messages = say(*(f"{number}: " + "word " * 100 for number in range(200)))
+    budget = fit_messages(messages, model="claude-sonnet-4", budget=8000).budget
+
+    assert 7800 < budget.total <= 8000
+
+
+def test_a_budget_with_a_calibration_is_used_up_by_the_providers_count() -> None:
+    messages = say(*(f"{number}: " + "word " * 100 for number in range(200)))
+    given = TokenBudget(limit=8000, calibration=TokenCalibration(3, 1.4, 1.5, 1.6))
+    budget = fit_messages(messages, model="gpt-4o", budget=given).budget
+
+    assert 7600 < budget.high <= 8000

@@ -557,7 +557,7 @@ def test_what_is_left_out_is_not_measured_again(monkeypatch: pytest.MonkeyPatch)
     context = manager(10)
     say(context, *["x" * 1_000_000] * 40)  # more than any API takes, though little of it is sent
     measured: list[Message] = []
-    monkeypatch.setattr("nexus_core.history.media_placeholders.count_message_bytes", measured.append)
+    monkeypatch.setattr("nexus_core.history.shorten.count_message_bytes", measured.append)
 
     assert len(context.preview()) < 11
     assert measured == []

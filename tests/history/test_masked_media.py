@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from nexus_core.dialects.requests import count_message_bytes
-from nexus_core.history.items import HistoryItem, MessageKey, TruncationPoint, read_truncation_point
 from nexus_core.history.truncation import (
     LOW_WATER,
+    HistoryItem,
+    MessageKey,
+    TruncationPoint,
     apply_truncation,
     fit_items,
+    read_truncation_point,
     replace_item_media,
     replace_oldest_item_media,
 )

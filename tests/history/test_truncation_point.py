@@ -9,8 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_core.errors import PluginError
-from nexus_core.history.items import HistoryItem, MessageKey, MessageRange, TruncationPoint, read_truncation_point
-from nexus_core.history.truncation import LOW_WATER, FitLimits, apply_truncation, fit_items, replace_item_media
+from nexus_core.history.truncation import (
+    LOW_WATER,
+    FitLimits,
+    HistoryItem,
+    MessageKey,
+    MessageRange,
+    TruncationPoint,
+    apply_truncation,
+    fit_items,
+    read_truncation_point,
+    replace_item_media,
+)
 from nexus_core.types.budget import GroupChoice, GroupSizes, TruncationStrategy
 from nexus_core.types.messages import Message
 

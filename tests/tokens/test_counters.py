@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+from typing import Any
 from weakref import ref
 
 import pytest
@@ -13,6 +14,7 @@ from nexus_core.context import SimpleTokenCounter, TiktokenCounter, TokenCounter
 from nexus_core.plugin import Model, TextCounter
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_core.tokens.counters import find_model_finding, get_model, open_counter, warn_about_estimates
+from nexus_core.types.messages import Message, ToolCall
 from nexus_core.types.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("nexus_home")
@@ -158,3 +160,84 @@ def test_what_is_to_know_of_a_model_is_looked_up_once(make_nexus: MakeNexus) -> 
 
     assert found is not None
     assert find_model_finding("gpt-4oo", host=host, settings=settings) is found
+
+
+# ---- models without a public tokenizer ------------------------------------------------------------------------------
+
+
+CALL = Message("assistant", [ToolCall("c1", "read", {"path": "README.md"})])
+
+
+class Estimates(TextCounter):
+    """A counter that does not know the model's tokenizer."""
+
+    name, exact = "letters", False
+
+    def count(self, text: str) -> int:
+        return len(text)
+
+
+class Unknown:
+    """A plugin with a model whose tokenizer is not public."""
+
+    @hookimpl
+    def nexus_models(self) -> list[Model]:
+        return [
+            Model(name="acme", window=1000, token_factor=1.5, tool_call_tokens=10, count_error=0.2),
+            Model(name="plain", window=1000),
+        ]
+
+    @hookimpl
+    def nexus_token_counter(self) -> TextCounter:
+        return Estimates()
+
+
+def test_an_estimate_for_claude_is_higher_than_the_tokenizer_counts() -> None:
+    text = "The quick brown fox jumps over the lazy dog. " * 100
+    tokens = TiktokenCounter("o200k_base").count(text)
+
+    assert open_counter("claude-sonnet-4-5").count(text) == round(tokens * 1.17)
+    assert open_counter("claude-opus-4-7").count(text) == round(tokens * 1.55)
+    assert open_counter("gpt-4o").count(text) == tokens
+
+
+def test_a_tool_call_of_claude_has_an_overhead() -> None:
+    plain, claude = open_counter("gpt-4o"), open_counter("claude-sonnet-4-5")
+
+    assert claude.count_messages([CALL]) - plain.count_messages([CALL]) in range(60, 65)
+
+
+def test_a_factor_corrects_counts_that_are_not_exact(make_nexus: MakeNexus) -> None:
+    nexus = make_nexus(plugins=[Unknown()])
+    acme, plain = (open_counter(name, host=nexus.host) for name in ("acme", "plain"))
+
+    assert (acme.count("abcdefghij"), plain.count("abcdefghij")) == (15, 10)
+    assert acme.count_messages([CALL]) == 4 + 10 + round(1.5 * 4) + round(1.5 * len('{"path":"README.md"}'))
+    assert (acme.name, acme.error, acme.describe_basis()) == ("letters*1.5+10", 0.2, "estimated ±20 %")
+    assert (plain.name, plain.error, plain.describe_basis()) == ("letters", 0, "estimated")
+
+
+def test_settings_override_the_factor_of_a_model(make_nexus: MakeNexus) -> None:
+    nexus = make_nexus(plugins=[Unknown()])
+    settings = Settings({"models": {"acme": {"token_factor": 2, "tool_call_tokens": 0, "count_error": 0.05}}})
+    counter = open_counter("acme", host=nexus.host, settings=settings)
+
+    assert (counter.count("abcd"), counter.name) == (8, "letters*2")
+    assert counter.describe_basis() == "estimated ±5 %"
+    assert get_model("acme", host=nexus.host, settings=settings).count_source == "settings"
+
+
+def test_an_exact_counter_ignores_the_factor(make_nexus: MakeNexus) -> None:
+    nexus = make_nexus(plugins=[Acme()])
+    settings = Settings({"models": {"acme-large": {"token_factor": 2.0, "tool_call_tokens": 9}}})
+    counter = open_counter("acme-large", host=nexus.host, settings=settings)
+
+    assert (counter.count("one two"), counter.name, counter.tool_call_tokens) == (2, "words", 0)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"token_factor": 0.0}, {"token_factor": 11}, {"tool_call_tokens": -1}, {"count_error": 1.0}]
+)
+def test_a_model_with_an_impossible_correction_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"Model.{next(iter(wrong))} must"):
+        Model(name="acme", window=1000, **wrong)

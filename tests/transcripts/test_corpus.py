@@ -16,12 +16,11 @@ from tests.transcripts.support import every_line, said
 
 SESSIONS = CORPUS / "sessions"
 EVERY = sorted(path for path in SESSIONS.rglob("*") if path.is_file())
-FOREIGN = [path for path in EVERY if path.relative_to(SESSIONS).parts[0] == "other"]
+FOREIGN = [path for path in EVERY if path.relative_to(SESSIONS).parts[0] == "other" and path.parent.name != "gemini"]
 FILES = [path for path in EVERY if path not in FOREIGN]
-NAMES = {"gemini": "gemini-cli"}
 PLAIN = ("hermes", "migration")
 """Of these the one is a list of messages, the other a number."""
-FORMATS = {"claude-code": "claude-code", "codex": "codex", "pi": "pi", "openai-chat": "messages"}
+FORMATS = {"claude-code": "claude-code", "codex": "codex", "pi": "pi", "openai-chat": "messages", "other": "gemini-cli"}
 
 pytestmark = pytest.mark.skipif(not FILES, reason="NEXUS_CORPUS names no folder of sessions")
 
@@ -49,7 +48,7 @@ def test_what_cannot_be_read_is_refused_by_name(file: Path) -> None:
     with pytest.raises(TranscriptError) as caught:
         read_transcript(file.read_text(encoding="utf-8"), file.name)
 
-    assert (caught.value.code, caught.value.nearest) == ("unsupported-format", NAMES.get(program, program))
+    assert (caught.value.code, caught.value.nearest) == ("unsupported-format", program)
 
 
 def test_real_sessions_of_claude_code_are_valid_but_for_results_in_several_messages() -> None:

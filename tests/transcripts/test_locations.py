@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from nexus_core.errors import UnknownNameError
 from nexus_core.testing import write_files
-from nexus_core.transcripts.locations import find_transcripts, get_transcripts_directory
+from nexus_core.transcripts.locations import (
+    find_newest_transcripts,
+    find_transcripts,
+    get_transcripts_directory,
+)
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A user without any variables."""
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "PI_CODING_AGENT_DIR"):
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "PI_CODING_AGENT_DIR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     return tmp_path / "home"
@@ -93,11 +98,34 @@ def test_pi_sessions_are_found_in_the_folder_of_the_directory(home: Path, work: 
     assert names("pi", work) == ["x.jsonl"]
 
 
+def test_gemini_sessions_are_found_by_hash_and_by_named_directory(home: Path, work: Path) -> None:
+    hashed = sha256(str(work).encode()).hexdigest()
+    write_files(
+        home,
+        {
+            f".gemini/tmp/{hashed}/chats/session-old.json": "{}",
+            ".gemini/tmp/my-shop/.project_root": f"{work}\n",
+            ".gemini/tmp/my-shop/chats/session-new.jsonl": "{}\n",
+            ".gemini/tmp/my-shop/chats/c1f0/agent.jsonl": "{}\n",
+            ".gemini/tmp/my-shop/logs.json": "[]",
+            ".gemini/tmp/other/.project_root": "/elsewhere\n",
+            ".gemini/tmp/other/chats/session-x.jsonl": "{}\n",
+            ".gemini/tmp/bin/rg": "",
+        },
+    )
+
+    found = find_transcripts("gemini", work)
+
+    assert sorted(each.path.name for each in found[:2]) == ["session-new.jsonl", "session-old.json"]
+    assert [each.path.name for each in found[2:]] == ["agent.jsonl"]
+
+
 @pytest.mark.parametrize(
     "kept",
     [
         ("claude", "CLAUDE_CONFIG_DIR", "projects"),
         ("codex", "CODEX_HOME", "sessions"),
+        ("gemini", "GEMINI_CLI_HOME", ".gemini/tmp"),
         ("pi", "PI_CODING_AGENT_DIR", "sessions"),
     ],
 )
@@ -132,7 +160,7 @@ def test_pipes_folders_and_broken_links_are_skipped(home: Path, work: Path) -> N
 
 def test_missing_directories_have_no_transcripts(home: Path, work: Path) -> None:
     assert not home.exists()
-    assert [names(program, work) for program in ("claude", "codex", "pi")] == [[], [], []]
+    assert [names(program, work) for program in ("claude", "codex", "gemini", "pi")] == [[], [], [], []]
 
 
 def test_truncated_claude_folder_name_is_found(home: Path, tmp_path: Path) -> None:
@@ -147,3 +175,48 @@ def test_unknown_program_is_rejected_with_a_suggestion(home: Path, work: Path) -
     assert not home.exists()
     with pytest.raises(UnknownNameError, match="did you mean 'codex'"):
         find_transcripts("codexx", work)
+
+
+def set_age(path: Path, seconds: int) -> None:
+    os.utime(path, (1_700_000_000 - seconds,) * 2)
+
+
+def test_newest_transcripts_of_all_programs_come_newest_first(home: Path) -> None:
+    files = {
+        ".claude/projects/-srv-shop/old.jsonl": (line("/srv/shop"), 30),
+        ".claude/projects/-srv-shop/old/subagents/agent-1.jsonl": (line("/srv/shop"), 1),
+        ".claude/projects/-srv-shop/empty.jsonl": ("", 0),
+        ".codex/sessions/2026/01/02/rollout-1.jsonl": (json.dumps({"payload": {"cwd": "/srv/api"}}) + "\n", 20),
+        ".pi/agent/sessions/--srv-web--/new.jsonl": (line("/srv/web"), 10),
+        ".pi/agent/sessions/--srv-web--/nameless.jsonl": ("{}\n", 40),
+        ".gemini/tmp/app/chats/session-1.jsonl": ("{}\n", 15),
+        ".gemini/tmp/app/chats/s/subagent.jsonl": ("{}\n", 0),
+        ".gemini/tmp/app/.project_root": ("/srv/app\n", 0),
+        ".gemini/tmp/app/logs.json": ("[]", 0),
+    }
+    write_files(home, {name: text for name, (text, _) in files.items()})
+    for name, (_, age) in files.items():
+        set_age(home / name, age)
+
+    newest, more = find_newest_transcripts(4)
+
+    assert [(each.program, each.path.name, each.directory) for each in newest] == [
+        ("pi", "new.jsonl", "/srv/web"),
+        ("gemini", "session-1.jsonl", "/srv/app"),
+        ("codex", "rollout-1.jsonl", "/srv/api"),
+        ("claude", "old.jsonl", "/srv/shop"),
+    ]
+    assert more == 1
+
+
+def test_link_is_not_a_transcript(home: Path, tmp_path: Path) -> None:
+    write_files(home, {".claude/projects/-srv/one.jsonl": line("/srv")})
+    (home / ".claude/projects/-srv/two.jsonl").symlink_to(tmp_path / "elsewhere.jsonl")
+    (tmp_path / "elsewhere.jsonl").write_text(line("/srv"))
+
+    assert [each.path.name for each in find_newest_transcripts(9)[0]] == ["one.jsonl"]
+
+
+def test_machine_without_transcripts_has_none(home: Path) -> None:
+    assert not home.exists()
+    assert find_newest_transcripts(9) == ([], 0)

@@ -23,7 +23,7 @@ def read_back(name: str) -> Transcript:
 
 
 def test_an_export_says_what_the_transcript_said() -> None:
-    for name in ("claude.jsonl", "codex.jsonl", "pi.jsonl", "chat.json"):
+    for name in ("claude.jsonl", "codex.jsonl", "gemini_cli.jsonl", "pi.jsonl", "chat.json"):
         transcript, original = read_back(name), sample(name)
 
         assert transcript.format == "nexus"
@@ -33,7 +33,7 @@ def test_an_export_says_what_the_transcript_said() -> None:
 
 
 def test_what_a_model_would_read_next_is_what_it_reads_of_the_session() -> None:
-    for name in ("claude.jsonl", "codex.jsonl", "pi.jsonl"):
+    for name in ("claude.jsonl", "codex.jsonl", "gemini_cli.jsonl", "pi.jsonl"):
         ledger, label, text = exported(name)
 
         context = read_transcript(text).context

@@ -81,8 +81,9 @@ def test_no_message_is_on_two_paths(lines: list[str]) -> None:
     transcript = attempted(lines)
 
     if transcript is not None:
-        entries = [*transcript.entries, *(entry for branch in transcript.branches for entry in branch.entries)]
-        used = [line for entry in entries for line in entry.lines]
+        paths = [transcript.entries, *(branch.entries for branch in transcript.branches)]
+        # A line of Gemini CLI has a reply and the results of its calls, which are two entries of one path.
+        used = [line for entries in paths for line in {line for entry in entries for line in entry.lines}]
         assert len(used) == len(set(used)) or transcript.report.lines == 1 or len(lines) == 1
 
 

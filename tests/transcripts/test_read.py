@@ -20,6 +20,7 @@ CLAUDE = {"type": "user", "uuid": "a", "parentUuid": None, "message": {"role": "
         ("codex.jsonl", "codex"),
         ("codex_bare.jsonl", "codex"),
         ("pi.jsonl", "pi"),
+        ("gemini_cli.jsonl", "gemini-cli"),
         ("chatgpt.json", "chatgpt"),
         ("messages.jsonl", "messages"),
         ("chat.json", "messages"),
@@ -29,7 +30,9 @@ def test_the_content_tells_who_wrote_it(name: str, form: str) -> None:
     assert sample(name).format == form
 
 
-@pytest.mark.parametrize("name", ["claude.jsonl", "codex.jsonl", "codex_bare.jsonl", "pi.jsonl", "messages.jsonl"])
+@pytest.mark.parametrize(
+    "name", ["claude.jsonl", "codex.jsonl", "codex_bare.jsonl", "gemini_cli.jsonl", "pi.jsonl", "messages.jsonl"]
+)
 def test_every_line_is_accounted_for_once(name: str) -> None:
     transcript = sample(name)
 
@@ -38,7 +41,7 @@ def test_every_line_is_accounted_for_once(name: str) -> None:
     assert every_line(transcript) == list(range(1, number + 1))
 
 
-@pytest.mark.parametrize("name", ["claude.jsonl", "codex.jsonl", "pi.jsonl", "messages.jsonl"])
+@pytest.mark.parametrize("name", ["claude.jsonl", "codex.jsonl", "gemini_cli.jsonl", "pi.jsonl", "messages.jsonl"])
 def test_nothing_of_a_file_is_lost(name: str) -> None:
     transcript = sample(name)
 

@@ -10,12 +10,10 @@ from typing import Any
 
 from nexus_core.dialects.rules import RULES_BY_API
 from nexus_core.history.repair.rules import apply_repair_rules
-from nexus_core.ledger.ledger import StoreLedger
-from nexus_core.ledger.threads import skip_reverted
-from nexus_core.thread.cache import ThreadCache
+from nexus_core.ledger.ledger import StoreLedger, skip_reverted
+from nexus_core.thread.cache import NullSizer, ThreadCache
+from nexus_core.thread.projection import DEFAULT_MARKER as SUMMARY
 from nexus_core.thread.projection import find_kept_steps, project_steps, project_summary
-from nexus_core.thread.sizes import NullSizer
-from nexus_core.thread.summary_message import DEFAULT_MARKER as SUMMARY
 from nexus_core.transcripts.base import Transcript
 from nexus_core.transcripts.read import read_transcript
 from nexus_core.transfer.importer import ImportReport, TranscriptImporter

@@ -13,7 +13,7 @@ from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.transfer.importer import TranscriptImporter
 from nexus_core.types.ledger import NewStep, SessionRecord, Step
 from tests.session.conftest import OpenNexus
-from tests.session.support import says
+from tests.session.support import result_of, says
 from tests.transcripts.support import SAMPLES, sample
 from tests.transfer.support import (
     assistant,
@@ -108,7 +108,7 @@ def test_later_results_refer_to_their_calls(ledger: MemoryLedger) -> None:
 
     steps = [step for step in steps_of(ledger, LABEL) if step.kind != "sealed"]
     assert [step.kind for step in steps] == ["input", "reply", "result", "result", "reply"]
-    assert [step.data.get("answers") for step in steps[2:4]] == [[[steps[1].id, 0]], [[steps[1].id, 1]]]
+    assert [result_of(step).answers for step in steps[2:4]] == [((steps[1].id, 0),), ((steps[1].id, 1),)]
 
 
 def test_usage_continues_from_the_stored_sum(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
@@ -119,7 +119,7 @@ def test_usage_continues_from_the_stored_sum(ledger: MemoryLedger, open_nexus: O
     import_lines(ledger, lines)
 
     assert open_nexus().session(LABEL).usage.input_tokens == 200
-    assert steps_of(ledger, LABEL)[-1].data["turns"] == 2
+    assert steps_of(ledger, LABEL)[-1].payload.turns == 2
 
 
 def test_continued_session_is_kept_and_new_entries_are_forked(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
@@ -214,7 +214,7 @@ def test_reply_imported_in_parts_continues_its_session(
     assert steps_of(ledger, LABEL)[: len(before)] == before
     assert read_next(ledger, LABEL) == read_next(whole, LABEL)
     assert imported.sessions[0].note == ""
-    assert steps_of(ledger, LABEL)[-1].data["turns"] == 1
+    assert steps_of(ledger, LABEL)[-1].payload.turns == 1
     assert list(ledger.verify()) == []
 
 
@@ -255,7 +255,7 @@ def test_model_is_stored_with_the_first_reply(ledger: MemoryLedger) -> None:
     import_lines(ledger, ANSWER)
 
     (record,) = ledger.sessions()
-    assert record.data["model"] == "claude-opus-4-5"
+    assert record.payload.model == "claude-opus-4-5"
 
 
 def test_grown_reply_is_counted_once_in_usage(ledger: MemoryLedger, open_nexus: OpenNexus) -> None:
@@ -362,7 +362,7 @@ class Mortal:
         return once
 
 
-@pytest.mark.parametrize("name", ["claude.jsonl", "codex.jsonl", "pi.jsonl"])
+@pytest.mark.parametrize("name", ["claude.jsonl", "codex.jsonl", "gemini_cli.jsonl", "pi.jsonl"])
 def test_interrupted_import_is_completed_by_the_next(name: str) -> None:
     content = (SAMPLES / name).read_bytes()
     whole = MemoryLedger()

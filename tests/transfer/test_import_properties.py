@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.transcripts.base import Transcript
-from nexus_core.transfer.importer import TranscriptImporter, get_import_data
+from nexus_core.transfer.importer import TranscriptImporter
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Message
 from tests.effort import examples
@@ -117,4 +117,4 @@ def test_growing_import_equals_import_at_once(name: str, data: st.DataObject) ->
         for record in step_by_step.sessions(status=None)
     ]
     assert [message for step in steps_of(at_once, main) for message in step.messages] in said
-    assert all(get_import_data(record) for record in step_by_step.sessions(status=None))
+    assert all(record.payload.transcript for record in step_by_step.sessions(status=None))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from threading import active_count
 from typing import Any
 
 import pytest
 
 from nexus_core.errors import SessionExistsError
 from nexus_core.ledger.in_memory import MemoryLedger
-from nexus_core.thread.summary_message import DEFAULT_MARKER as SUMMARY
+from nexus_core.thread.projection import DEFAULT_MARKER as SUMMARY
 from nexus_core.transcripts.read import read_transcript
-from nexus_core.transfer.importer import CHUNK_BYTES, TranscriptImporter, get_import_data, read_original
+from nexus_core.transfer.importer import CHUNK_BYTES, BackgroundCompressor, TranscriptImporter, read_original
 from tests.session.conftest import OpenNexus
-from tests.session.support import says
+from tests.session.support import compaction_of, result_of, says
 from tests.transcripts.support import SAMPLES
 from tests.transcripts.test_corpus import FILES
 from tests.transfer.support import (
@@ -81,8 +82,9 @@ def test_imported_session_has_model_directory_and_format(ledger: MemoryLedger, o
 
     record = ledger.session("claude-bakery-1")
     assert record is not None
-    assert (record.data["model"], record.data["cwd"]) == ("claude-opus-4-5-20251101", "/srv/bakery")
-    assert get_import_data(record)["format"] == "claude-code"
+    assert (record.payload.model, record.payload.cwd) == ("claude-opus-4-5-20251101", "/srv/bakery")
+    assert record.payload.transcript is not None
+    assert record.payload.transcript.format == "claude-code"
     assert open_nexus().session("claude-bakery-1", any_directory=True).preview("?").model == "claude-opus-4-5-20251101"
 
 
@@ -100,8 +102,8 @@ def test_compaction_replaces_entries_before_the_first_kept_one(ledger: MemoryLed
 
     steps = {step.messages[0].content: step for step in steps_of(ledger, "claude-s-1") if step.messages}
     (compaction,) = [step for step in steps_of(ledger, "claude-s-1") if step.kind == "compaction"]
-    assert compaction.data["first_kept"] == steps["3"].id
-    assert (compaction.data["summary"], compaction.data["tokens_before"]) == ("1 and 2", 1000)
+    assert compaction_of(compaction).first_kept == steps["3"].id
+    assert (compaction_of(compaction).summary, compaction_of(compaction).tokens_before) == ("1 and 2", 1000)
     read = read_next(ledger, "claude-s-1")
     assert [message.content for message in read] == [f"{SUMMARY}\n1 and 2", "3", "re 3", "4", "re 4"]
     assert read[0].role == "user"
@@ -115,7 +117,7 @@ def test_compaction_without_kept_entries_replaces_all_before_it(ledger: MemoryLe
     )
 
     (compaction,) = [step for step in steps_of(ledger, "claude-s-1") if step.kind == "compaction"]
-    assert compaction.data["first_kept"] is None
+    assert compaction_of(compaction).first_kept is None
     assert [message.content for message in read_next(ledger, "claude-s-1")] == [f"{SUMMARY}\nall", "4"]
 
 
@@ -182,7 +184,7 @@ def test_fork_inside_a_turn_begins_after_the_turn_before(ledger: MemoryLedger) -
         "reply: b.",
     ]
     assert [one.id == other.id for one, other in zip(fork, main, strict=True)] == [True, True, *[False] * 4]
-    assert fork[4].data["answers"] == [[fork[3].id, 0]]
+    assert result_of(fork[4]).answers == ((fork[3].id, 0),)
 
 
 def test_fork_of_a_fork_has_all_earlier_messages(ledger: MemoryLedger) -> None:
@@ -344,3 +346,27 @@ def test_calls_of_an_interrupted_turn_are_not_pending(ledger: MemoryLedger, open
     session = open_nexus().session(label, model="claude-sonnet-4").fork("other", at=ended.id)
 
     assert session.pending_calls == ()
+
+
+def test_interrupted_import_leaves_no_compression_behind(ledger: MemoryLedger) -> None:
+    before = active_count()
+
+    with pytest.raises(KeyboardInterrupt), BackgroundCompressor(bytes(200 * CHUNK_BYTES)):
+        raise KeyboardInterrupt
+
+    assert active_count() == before
+    assert list(ledger.store.blob_rows()) == []
+
+
+def test_file_that_cannot_be_compressed_is_not_stored_in_part(
+    ledger: MemoryLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_data: bytes, _level: int) -> bytes:
+        raise MemoryError
+
+    monkeypatch.setattr("nexus_core.transfer.importer.zlib.compress", fail)
+
+    with pytest.raises(MemoryError):
+        import_lines(ledger, [user("a", None)])
+
+    assert ledger.sessions(status=None) == []

@@ -8,7 +8,7 @@ from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.tokens.estimator import SimpleTokenCounter
 from nexus_core.types.messages import Usage
 from tests.session.conftest import OpenNexus
-from tests.session.support import says
+from tests.session.support import reply_of, result_of, says
 from tests.transfer.support import (
     assistant,
     calls,
@@ -45,7 +45,7 @@ def test_results_in_any_order_refer_to_their_calls(ledger: MemoryLedger) -> None
     import_lines(ledger, [*lines, assistant("b", "r1")])
 
     _, reply, results, _ = steps_of(ledger, "claude-s-1")
-    assert results.data["answers"] == [[reply.id, 1], [reply.id, 0]]
+    assert result_of(results).answers == ((reply.id, 1), (reply.id, 0))
     assert [message.tool_results[0].call_id for message in read_next(ledger, "claude-s-1")[2:4]] == ["t1", "t2"]
 
 
@@ -55,7 +55,7 @@ def test_message_with_several_results_stays_one_message(ledger: MemoryLedger) ->
     )
 
     _, reply, results, _ = steps_of(ledger, "claude-s-1")
-    assert results.data["answers"] == [[reply.id, 0], [reply.id, 1]]
+    assert result_of(results).answers == ((reply.id, 0), (reply.id, 1))
     assert len(results.messages) == 1
     assert len(read_next(ledger, "claude-s-1")) == 4
 
@@ -64,7 +64,7 @@ def test_result_without_a_call_keeps_its_position(ledger: MemoryLedger) -> None:
     import_lines(ledger, [user("u", None), result("r", "u", "nobody"), assistant("b", "r")])
 
     assert describe_steps(ledger, "claude-s-1") == ["input: u", "result: =found", "reply: b."]
-    assert steps_of(ledger, "claude-s-1")[1].data["answers"] == [["", 0]]
+    assert result_of(steps_of(ledger, "claude-s-1")[1]).answers == (("", 0),)
 
 
 def test_user_message_before_the_results_interrupts_the_turn(ledger: MemoryLedger) -> None:
@@ -121,7 +121,7 @@ def test_injected_messages_belong_to_the_turn_before(ledger: MemoryLedger) -> No
         "reply: b",
         "input: o.",
     ]
-    assert steps_of(ledger, "claude-s-1")[2].data["kinds"] == ["injected", "injected"]
+    assert steps_of(ledger, "claude-s-1")[2].payload.kinds == ["injected", "injected"]
 
 
 def test_reply_after_an_injected_message_continues_the_turn(ledger: MemoryLedger) -> None:
@@ -145,7 +145,7 @@ def test_items_of_one_reply_become_one_step(ledger: MemoryLedger) -> None:
 
     replies = [step for step in steps_of(ledger, "codex-0199-weather") if step.kind == "reply"]
     assert [len(step.messages) for step in replies] == [2, 1, 1, 1]
-    assert replies[0].data["api"] == "responses"
+    assert reply_of(replies[0]).api == "responses"
 
 
 def test_consecutive_replies_become_two_steps(ledger: MemoryLedger) -> None:
@@ -178,8 +178,8 @@ def test_usage_is_stored_as_a_running_sum(ledger: MemoryLedger, open_nexus: Open
     import_lines(ledger, lines)
 
     closing = [step for step in steps_of(ledger, "claude-s-1") if step.closes]
-    assert [step.data["spent"]["input_tokens"] for step in closing] == [100, 110]  # type: ignore[index]
-    assert [step.data["turns"] for step in closing] == [1, 2]
+    assert [step.payload.total_usage and step.payload.total_usage.input_tokens for step in closing] == [100, 110]
+    assert [step.payload.turns for step in closing] == [1, 2]
     assert open_nexus().session("claude-s-1").usage == Usage(input_tokens=110, output_tokens=2)
 
 
@@ -195,7 +195,7 @@ def test_step_has_lines_time_and_model(ledger: MemoryLedger) -> None:
     import_sample(ledger, "claude.jsonl")
 
     first, reply, *_ = steps_of(ledger, "claude-bakery-1")
-    assert first.data["imported"] == [[3]]
-    assert first.data["time"] == "2026-03-02T09:00:00.000Z"
-    assert reply.data["imported"] == [[4, 5, 6, 8]]
-    assert (reply.data["id"], reply.data["model"]) == ("msg_1", "claude-opus-4-5-20251101")
+    assert first.payload.imported == [[3]]
+    assert first.payload.time == "2026-03-02T09:00:00.000Z"
+    assert reply.payload.imported == [[4, 5, 6, 8]]
+    assert (reply_of(reply).id, reply.payload.model) == ("msg_1", "claude-opus-4-5-20251101")

@@ -21,7 +21,7 @@ from nexus_core.types.messages import Message, Reasoning, Text, ToolCall, ToolRe
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from nexus_core.dialects.base import Outline
+    from nexus_core.dialects.registry import Outline
     from nexus_core.types.api import ApiRules
     from nexus_core.types.messages import Part
 

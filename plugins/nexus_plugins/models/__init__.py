@@ -1,4 +1,4 @@
-"""The bundled table of models: context windows, tokenizers, cached prefixes."""
+"""The bundled tables of models: context windows, tokenizers, cached prefixes, prices."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nexus_core import hookimpl
-from nexus_core.plugin import Model
+from nexus_core.plugin import Model, ModelPrice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MODELS_FILE = Path(__file__).parent / "models.toml"
+PRICES_FILE = Path(__file__).parent / "prices.toml"
 
 
 @hookimpl
@@ -31,4 +32,25 @@ def _read_models() -> tuple[Model, ...]:
 
 def _build_models(models: dict[str, dict[str, Any]], **shared: Any) -> Iterator[Model]:  # noqa: ANN401 - TOML values
     """Return the models of a family. Fields of a model override shared ones."""
-    return (Model(name=name, **{**shared, **fields}) for name, fields in models.items())
+    return (Model(name=name, price=find_price, **{**shared, **fields}) for name, fields in models.items())
+
+
+def find_price(name: str) -> ModelPrice | None:
+    """Return the price of exactly this model from `prices.toml`, which is read when the first price is needed."""
+    return _read_prices().get(name)
+
+
+@cache
+def _read_prices() -> dict[str, ModelPrice]:
+    import tomllib
+
+    groups = tomllib.loads(PRICES_FILE.read_text(encoding="utf-8")).values()
+    return {
+        name: _build_price(**{"date": group["date"], "source": group["source"], **fields})
+        for group in groups
+        for name, fields in group["models"].items()
+    }
+
+
+def _build_price(*, long: dict[str, Any] | None = None, **fields: Any) -> ModelPrice:  # noqa: ANN401 - TOML values
+    return ModelPrice(**fields, long=None if long is None else ModelPrice(**long))

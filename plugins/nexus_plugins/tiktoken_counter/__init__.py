@@ -1,6 +1,7 @@
 """A token counter with tiktoken and bundled rank tables. Nothing is downloaded.
 
 _counter.py      the counter, on splintr where it is installed, else on tiktoken
+_short_texts.py  exact counts of short ASCII texts, without a tokenizer
 _tables.py       the bundled rank tables, and the encoding of a model
 _diagnosis.py    findings of `nexus doctor`
 """

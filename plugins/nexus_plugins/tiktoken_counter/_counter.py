@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from nexus_core import NexusError
 from nexus_core.plugin import TextCounter, estimate
 from nexus_core.plugin.text import cut_pieces
+from nexus_plugins.tiktoken_counter._short_texts import MAX_CHARACTERS, load_short_text_encoder
 from nexus_plugins.tiktoken_counter._tables import DEFAULT_ENCODING, get_table, load_encoder, require_tiktoken
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class TiktokenCounter(TextCounter):
         self.name = f"tiktoken:{self._table}"
         self.exact = exact
         self._encode: Callable[[str], list[int]] | None = None
+        self._uncounted = MAX_CHARACTERS  # characters that do not need the tokenizer
 
     def count(self, text: str) -> int:
         """Return the number of tokens in a text."""
@@ -51,7 +53,12 @@ class TiktokenCounter(TextCounter):
 
     def try_count(self, text: str) -> int | None:
         """Return the number of tokens in a text, or None if the encoder fails, in which case `count` estimates."""
-        encode = self._encode or self._load()
+        encode = self._encode
+        if encode is None:
+            tokens = self._count_short(text)
+            if tokens is not None:
+                return tokens
+            encode = self._load()
         if encode is None:
             return None
         try:
@@ -63,6 +70,17 @@ class TiktokenCounter(TextCounter):
         except KeyboardInterrupt:
             raise
         except BaseException:  # noqa: BLE001 - a panic in the extension is not an Exception
+            return None
+
+    def _count_short(self, text: str) -> int | None:
+        """Return the number of tokens in an ASCII text while few characters were counted, None for other texts."""
+        self._uncounted -= len(text)
+        if self._uncounted < 0 or not text.isascii():
+            return None
+        try:
+            return load_short_text_encoder(self._table).count(text)
+        except NexusError:  # a damaged table, which the tokenizer reports if it needs it
+            self._uncounted = 0
             return None
 
     def _load(self) -> Callable[[str], list[int]] | None:

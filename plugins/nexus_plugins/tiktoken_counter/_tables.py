@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from binascii import crc32
 from functools import cache
 from pathlib import Path
@@ -32,6 +33,7 @@ class RankTable(NamedTuple):
         origin_sha256: The digest of tiktoken's file from which it was built.
         pattern: The regular expression that splits text before the lookup.
         special_tokens: The special tokens and their ids.
+        index_crc32: The checksum of its index, for short texts.
     """
 
     name: str
@@ -39,13 +41,12 @@ class RankTable(NamedTuple):
     origin_sha256: str
     pattern: str
     special_tokens: dict[str, int]
+    index_crc32: int
 
 
 @cache
 def load_tables() -> dict[str, RankTable]:
     """Return the tables by the name of the encoding."""
-    import json
-
     try:
         tables = {
             name: RankTable(name, **fields)
@@ -73,12 +74,21 @@ def require_tiktoken() -> None:
 
 def read_ranks(table: RankTable) -> bytes:
     """Return the file of a table. Raises FileError if it is missing or its checksum is wrong."""
-    path = RANKS_DIRECTORY / f"{table.name}.ranks"
+    return _read_file(f"{table.name}.ranks", table.crc32)
+
+
+def read_index(table: RankTable) -> bytes:
+    """Return the index of a table. Raises FileError if it is missing or its checksum is wrong."""
+    return _read_file(f"{table.name}.index", table.index_crc32)
+
+
+def _read_file(name: str, checksum: int) -> bytes:
+    path = RANKS_DIRECTORY / name
     try:
         content = path.read_bytes()
     except OSError as error:
         raise FileError(f"cannot read: {error.strerror}", where=str(path), hint=_REINSTALL_HINT) from error
-    if crc32(content) != table.crc32:
+    if crc32(content) != checksum:
         raise FileError("the rank table is damaged", where=str(path), hint=_REINSTALL_HINT)
     return content
 
