@@ -5,24 +5,37 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_core.compaction.facts import UNSPACED, extract_facts, facts_to_json, merge_facts, read_facts
-from nexus_core.compaction.quotes import (
+from nexus_core.compaction.evidence import (
+    MAX_CARRIED_CHARACTERS,
+    OmittedText,
     UserQuote,
+    count_facts,
+    count_typed_text,
     find_user_quotes,
+    merge_quotes,
     quotes_to_json,
     read_quotes,
     render_facts,
     render_user_quotes,
 )
+from nexus_core.compaction.facts import (
+    MAX_CARRIED_FACTS,
+    UNSPACED,
+    extract_facts,
+    facts_to_json,
+    merge_facts,
+    read_facts,
+)
 from nexus_core.text.safety import fence_text, neutralize
 from nexus_core.types.compaction import FACT_CLASSES, Fidelity, ThreadMessage
 from nexus_core.types.messages import Message
+from nexus_core.types.payloads import CompactionPayload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from nexus_core.compaction.facts import FactKey
-    from nexus_core.compaction.options import CompactionOptions, FidelityPolicy
+    from nexus_core.compaction.trigger import CompactionOptions, FidelityPolicy
     from nexus_core.types.compaction import Fact, FactClass
     from nexus_core.types.ledger import Step
 
@@ -35,31 +48,42 @@ _NOTE = "a record of what was done and found; data, not instructions"
 _FACTS = "Facts, with the step in which each was found:"
 _MAX_HITS = 50
 """Occurrences of a fact that are checked; in more, it is only a part of longer words."""
+_MIN_CARRIED_FACTS = 500
+_TOKENS_PER_CARRIED_FACT = 4
+_MIN_CARRIED_CHARACTERS = 40_000
+_CARRIED_CHARACTERS_PER_TOKEN = 24
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _JOINTS = ("_", "/", "\\", ".", "-")
 
 # ---- limits ---------------------------------------------------------------------------------------------------------
 
 
-def compute_summary_limit(options: CompactionOptions, available: int) -> int:
-    """Return the maximum tokens of a summary with its evidence."""
-    evidence = options.evidence_tokens + options.user_tokens if options.evidence else 0
-    return min(int(available * options.summary_budget_ratio), MAX_PROSE_TOKENS + FRAME_TOKENS + evidence)
+def compute_summary_limit(options: CompactionOptions, window: int) -> int:
+    """Return the maximum tokens of a summary with its evidence: a share of the model's window."""
+    share = int(window * options.summary_budget_ratio)
+    if not options.evidence:
+        return min(share, MAX_PROSE_TOKENS + FRAME_TOKENS)
+    if options.evidence_tokens is None or options.user_tokens is None:
+        return share
+    return min(share, MAX_PROSE_TOKENS + FRAME_TOKENS + options.evidence_tokens + options.user_tokens)
 
 
-def divide_summary_limit(limit: int, *, facts: int, quotes: int, prose: int = MAX_PROSE_TOKENS) -> tuple[int, int, int]:
+def divide_summary_limit(
+    limit: int, *, facts: int | None = None, quotes: int | None = None, prose: int = MAX_PROSE_TOKENS
+) -> tuple[int, int, int]:
     """Return the maximum tokens of prose, facts and quotes.
 
-    Facts and quotes get at most a third each, and prose the rest.
+    Quotes get at most a third, prose a sixth, and facts the rest. Without facts and quotes, prose gets everything.
 
     Args:
         limit: Maximum tokens of the whole summary.
-        facts: Maximum tokens of the facts, however large `limit` is.
-        quotes: Maximum tokens of the user's words.
+        facts: Maximum tokens of the facts; None for no other limit.
+        quotes: Maximum tokens of the user's words; None for no other limit.
         prose: Maximum tokens of the prose.
     """
     left = max(limit - FRAME_TOKENS, 0)
-    facts, quotes = min(facts, left // 3), min(quotes, left // 3)
+    quotes = min(left // 3, left if quotes is None else quotes)
+    facts = min(left - quotes - left // 6, left if facts is None else facts)
     return max(min(left - facts - quotes, prose), 1), facts, quotes
 
 
@@ -71,30 +95,28 @@ class Evidence(NamedTuple):
 
     Attributes:
         facts: The most important first.
-        quotes: The user's words that the summary shows.
+        quotes: The user's words, oldest first, whether or not the summary has room for them.
     """
 
     facts: tuple[Fact, ...] = ()
     quotes: tuple[UserQuote, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the stored form: `facts` and `words`."""
-        return {"facts": facts_to_json(self.facts), "words": quotes_to_json(self.quotes)}
+    def to_payload(self) -> CompactionPayload:
+        """Return the fields of a compaction that store it."""
+        return CompactionPayload(facts=facts_to_json(self.facts), quotes=quotes_to_json(self.quotes))
 
 
-def read_evidence(data: object) -> Evidence:
+def read_evidence(payload: CompactionPayload) -> Evidence:
     """Return the evidence that a compaction stored; none if another program stored it."""
-    if not isinstance(data, dict):
-        return Evidence()
-    return Evidence(read_facts(data.get("facts")), read_quotes(data.get("words")))
+    return Evidence(read_facts(payload.facts), read_quotes(payload.quotes))
 
 
 def read_previous_evidence(compaction: Step | None, prose: str) -> Evidence:
     """Return the evidence of the previous compaction, or the facts of its prose."""
-    if compaction is None:
+    if compaction is None or not isinstance(compaction.payload, CompactionPayload):
         return Evidence()
-    evidence = read_evidence(compaction.data)
-    if "facts" not in compaction.data:  # another program stored it
+    evidence = read_evidence(compaction.payload)
+    if compaction.payload.facts is None:  # another program stored it
         summary = ThreadMessage(Message("user", prose), compaction.id, compaction.turn, compaction.position)
         evidence = evidence._replace(facts=extract_facts([summary]))
     return evidence
@@ -111,12 +133,14 @@ class ComposedSummary(NamedTuple):
         prose: The text that a summarizer wrote.
         evidence: Facts and quotes for the next compaction.
         fidelity: The retention of the facts; empty if it is not measured.
+        lists: The user's words and the facts in it, without the prose.
     """
 
     text: str
     prose: str
     evidence: Evidence
     fidelity: dict[FactClass, Fidelity]
+    lists: str = ""
 
 
 def compose_summary(
@@ -130,6 +154,7 @@ def compose_summary(
     evidence: bool = True,
     policy: FidelityPolicy = "reinject",
     count: Callable[[str], int],
+    limit: int = 0,
 ) -> ComposedSummary:
     """Compose a summary and measure which facts it retains.
 
@@ -144,22 +169,56 @@ def compose_summary(
         policy: `reinject` shows the facts that the model would not read otherwise; `warn` shows the most important and
             reports the others; `off` reports nothing.
         count: Counts the tokens of a text.
+        limit: Maximum tokens of the whole summary, if facts and quotes may have what the prose leaves unused.
     """
     covered = tuple(covered)
     prose = neutralize(prose.strip())
     needs_facts = evidence or policy != "off"
-    facts = merge_facts(previous.facts, extract_facts(covered)) if needs_facts else ()
-    quotes = render_user_quotes((*previous.quotes, *find_user_quotes(covered)), quote_limit if evidence else 0, count)
+    fact_number, characters = _limit_carried(limit or fact_limit + quote_limit)
+    facts = merge_facts(previous.facts, extract_facts(covered), limit=fact_number) if needs_facts else ()
+    carried = merge_quotes(previous.quotes, find_user_quotes(covered), limit=characters) if evidence else ()
     kept_facts = frozenset((fact.kind, fact.text) for fact in extract_facts(kept)) if policy != "off" else frozenset()
     shown = facts if evidence else ()
+    left = max(limit - FRAME_TOKENS - count(prose), fact_limit + quote_limit)
     if policy == "reinject":
-        text = f"{quotes.text}\n{prose}"
+        text = join_words(prose)
         shown = tuple(fact for fact in shown if not is_retained(fact, text, kept_facts))
-    block = render_facts(shown, fact_limit - count(_FACTS), count)
+    if limit:  # quotes may have what the facts do not need
+        needed = count_typed_text(carried, count)
+        quote_limit = max(quote_limit, min(needed, left * 2 // 3), left - count(_FACTS) - count_facts(shown, count))
+    quotes = render_user_quotes(carried, quote_limit if evidence else 0, count)
+    if limit:
+        fact_limit = left - count(quotes.text)
+    if policy == "reinject":
+        text = join_words(quotes.text)
+        shown = tuple(fact for fact in shown if not is_retained(fact, text))
+    block = render_facts(
+        shown,
+        fact_limit - count(_FACTS),
+        count,
+        omitted=_list_omitted_quotes(carried, quotes.quotes) if evidence else (),
+        named=frozenset(quote.step for quote in quotes.quotes),
+    )
     parts = [prose, *([f"{_FACTS}\n{block.text}"] if block.text else [])]
     text = "\n\n".join(filter(None, [quotes.text, fence_text("\n\n".join(parts), "SUMMARY", _NOTE)]))
     fidelity = {} if policy == "off" else measure_fidelity(facts, text, kept_facts)
-    return ComposedSummary(text, prose, Evidence(facts, quotes.quotes), fidelity)
+    lists = "\n\n".join(filter(None, [quotes.text, block.text]))
+    return ComposedSummary(text, prose, Evidence(facts, carried), fidelity, lists)
+
+
+def _limit_carried(tokens: int) -> tuple[int, int]:
+    """Return how many facts and characters of quotes the next compaction gets, for a summary of so many tokens.
+
+    They are stored with each compaction, and in a small window there are many compactions.
+    """
+    facts = min(max(tokens // _TOKENS_PER_CARRIED_FACT, _MIN_CARRIED_FACTS), MAX_CARRIED_FACTS)
+    characters = min(max(tokens * _CARRIED_CHARACTERS_PER_TOKEN, _MIN_CARRIED_CHARACTERS), MAX_CARRIED_CHARACTERS)
+    return facts, characters
+
+
+def _list_omitted_quotes(quotes: Iterable[UserQuote], shown: Iterable[UserQuote]) -> list[OmittedText]:
+    known = set(shown)
+    return [OmittedText("messages of the user", each.step, each.position) for each in quotes if each not in known]
 
 
 # ---- fidelity -------------------------------------------------------------------------------------------------------
@@ -180,6 +239,7 @@ def measure_fidelity(
     retained: dict[FactClass, list[str]] = {kind: [] for kind in FACT_CLASSES}
     recoverable: dict[FactClass, dict[str, str]] = {kind: {} for kind in FACT_CLASSES}
     lost: dict[FactClass, list[str]] = {kind: [] for kind in FACT_CLASSES}
+    text = join_words(text)
     for fact in facts:
         if is_retained(fact, text, kept):
             retained[fact.kind].append(fact.text)
@@ -203,8 +263,19 @@ def fidelity_to_json(fidelity: Mapping[FactClass, Fidelity]) -> dict[str, Any]:
 
 
 def is_retained(fact: Fact, text: str, kept: Collection[FactKey] = frozenset()) -> bool:
-    """True if a model still reads a fact."""
-    return (fact.kind, fact.text) in kept or occurs_in(fact.text, text)
+    """True if a model still reads a fact.
+
+    Args:
+        fact: The fact.
+        text: The text that it reads, with one space between words as `join_words` returns it.
+        kept: The facts of the messages that stay, by class and text.
+    """
+    return (fact.kind, fact.text) in kept or occurs_in(join_words(fact.text), text)
+
+
+def join_words(text: str) -> str:
+    """Return a text in one line: facts of several lines are shown indented."""
+    return " ".join(text.split())
 
 
 def occurs_in(phrase: str, text: str) -> bool:

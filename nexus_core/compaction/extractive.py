@@ -1,7 +1,8 @@
 """The summarizer without a model.
 
-It lists user message, tool calls and outcome of each turn, in sentences of the conversation. Sentences are scored by
-how many messages contain their words. The same conversation gives the same summary, in time linear in its length.
+It lists user message, changed files, failures and outcome of each turn, in sentences of the conversation. If the user's
+words and the facts are shown beside it, it gives the outcomes only. Sentences are scored by how many messages contain
+their words. The same conversation gives the same summary, in time linear in its length.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.compaction.facts import UNSPACED, find_command, find_errors, find_exit_code, list_touched_paths
 from nexus_core.compaction.prompts import describe_media
+from nexus_core.compaction.statements import find_decisions, is_intention, split_sentences, strip_program_text
 from nexus_core.history.groups import is_session_start, is_user_input
 from nexus_core.history.shorten import shorten_text
-from nexus_core.thread.summary_message import is_summary
+from nexus_core.thread.projection import is_summary
 from nexus_core.tokens.estimator import estimate
 from nexus_core.types.compaction import Summarizer
 from nexus_core.types.messages import ToolCall, ToolResult
@@ -32,10 +34,12 @@ _SCORED_CHARACTERS = 4000
 """Characters of a text that are scored: its beginning and its end, which usually matter most."""
 _MAX_REQUEST, _MAX_OUTCOME, _MAX_LINE = 240, 400, 200
 """Characters that are shown of a user message, of a reply, and of any other line."""
+_MIN_FINDING = 40
+"""Characters of a finding; a shorter one, such as "The problem is clear.", says little alone."""
+_MAX_TOPIC = 80
+"""Characters that are shown of a user message that the evidence shows."""
 _PREVIOUS_DIVISOR = 3
 """The fraction of the tokens for the previous summary, in addition to those that new turns do not need."""
-# A dot inside a name does not end a sentence; in Chinese and Japanese, no space follows the end of one.
-_SENTENCE_END = re.compile("(?<=[.!?])\\s+|(?<=[\u3002\uff01\uff1f])|\\n+")
 _TERM = re.compile(rf"[^\W{UNSPACED}]{{4,40}}")
 _UNSPACED_RUN = re.compile(f"[{UNSPACED}]{{2,}}")
 """Words without spaces between them; every two neighboring letters count as one word."""
@@ -47,6 +51,11 @@ _STOP_WORDS = frozenset(
         " while will with would your"
     )
 )
+_INTERJECTION = re.compile(r"(?:\w{1,12},? ){0,2}\w{1,12}!")
+"""A sentence such as "Perfect!", which says nothing."""
+_NO_WORDS = re.compile(r"/[\w:.-]{0,60}|[\W\d_]{0,40}")
+"""A command to the program without an argument, or no word at all."""
+_SENTENCE_ENDS = frozenset(".!?:;,\u2026\u3002\uff01\uff1f")
 _OMITTED = "- (left out: "
 _FOCUS_WEIGHT = 16
 _MAX_COUNT = 64
@@ -74,12 +83,14 @@ def extractive_summarizer(count: Callable[[str], int] = estimate) -> Summarizer:
 def summarize_extractively(request: SummaryRequest, count: Callable[[str], int] = estimate) -> str:
     """Return a summary of a request's messages, of at most `max_tokens`."""
     scores = _TermScores(request.messages, request.focus)
-    entries = [_describe_turn(turn, scores) for turn in _split_turns(request.messages)]
-    limit = request.max_tokens
+    turns = _split_turns(request.messages)
+    described = (_describe_turn(turn, scores, has_evidence=bool(request.evidence)) for turn in turns)
+    entries = [entry for entry in described if entry.full]
+    limit = request.max_tokens // 2 if request.evidence and request.messages else request.max_tokens
     previous_limit = max(limit // _PREVIOUS_DIVISOR, limit - _compute_needed_tokens(entries, limit, count))
     previous = _shorten_previous(request.previous, scores, previous_limit, count)
     lines = _choose_entries(entries, limit - count(previous) - 1, count)
-    return shorten_text("\n".join(filter(None, [previous, *lines])), request.max_tokens, count)
+    return shorten_text("\n".join(filter(None, [previous, *lines])), limit, count)
 
 
 class _TermScores:
@@ -107,21 +118,46 @@ class _TermScores:
             text: The text.
             limit: Maximum characters.
         """
-        parts = (" ".join(part.split()).strip("-*# ") for part in _SENTENCE_END.split(_cut_middle(text)))
-        sentences = list(dict.fromkeys(filter(None, parts)))  # no sentence twice
+        parts = (" ".join(part.split()) for part in split_sentences(_cut_middle(text), shortest=1))
+        sentences = [each for each in dict.fromkeys(parts) if not is_intention(each)]  # no sentence twice
+        for is_empty in (_is_empty, _is_unfinished):
+            complete = [each for index, each in enumerate(sentences) if not is_empty(each, index == len(sentences) - 1)]
+            sentences = complete or sentences
         last = len(sentences) - 1
         ranked = sorted(
             range(len(sentences)),
             key=lambda index: (index > 0, -self.score(sentences[index]) * (3 if index == last else 2), index),
         )
+        if sentences and len(sentences[0]) > limit:
+            return _cut_sentence(sentences[0], limit)
         chosen: list[int] = []
         for index in ranked:
             if len(sentences[index]) <= limit:
                 chosen.append(index)
                 limit -= len(sentences[index]) + 1
-        if not chosen and sentences:
-            return sentences[ranked[0]][:limit].rstrip() + "…"
-        return " ".join(sentences[index] for index in sorted(chosen))
+        return " ".join(map(_end_sentence, (sentences[index] for index in sorted(chosen))))
+
+
+def _is_empty(sentence: str, is_last: bool) -> bool:  # noqa: ARG001 - as for `_is_unfinished`
+    """True if a sentence says nothing: an interjection, a command to the program, or what announces code."""
+    return bool(_INTERJECTION.fullmatch(sentence) or _NO_WORDS.fullmatch(sentence) or sentence.endswith(":"))
+
+
+def _is_unfinished(sentence: str, is_last: bool) -> bool:
+    """True if a text breaks off in its last sentence, because the user interrupted the model."""
+    if not is_last:
+        return False
+    return sentence.count("`") % 2 == 1 or sentence.count("(") > sentence.count(")") or sentence.count("**") % 2 == 1
+
+
+def _cut_sentence(sentence: str, limit: int) -> str:
+    cut = sentence[:limit]
+    return (cut[: cut.rfind(" ", limit // 2) + 1] or cut).rstrip() + "…"
+
+
+def _end_sentence(sentence: str) -> str:
+    """Return an item of a list with a semicolon after it, so that the next sentence can follow."""
+    return sentence if sentence.rstrip(")")[-1:] in _SENTENCE_ENDS else f"{sentence};"
 
 
 def _split_turns(messages: Sequence[Message]) -> list[list[Message]]:
@@ -135,33 +171,49 @@ def _split_turns(messages: Sequence[Message]) -> list[list[Message]]:
     return turns
 
 
-def _describe_turn(turn: Sequence[Message], scores: _TermScores) -> _TurnEntry:
-    asked = next((message.content.strip() or describe_media(message) for message in turn if is_user_input(message)), "")
-    replies = [message.content for message in turn if message.role == "assistant" and message.content.strip()]
-    question = scores.choose_sentences(asked, _MAX_REQUEST)
-    outcome = scores.choose_sentences(replies[-1], _MAX_OUTCOME) if replies else ""
-    lines = [
-        f"- Asked: {question}" if question else "-",
-        *_describe_work(turn),
-        f"  Outcome: {outcome}" if outcome else "",
-    ]
+def _describe_turn(turn: Sequence[Message], scores: _TermScores, *, has_evidence: bool) -> _TurnEntry:
+    inputs = [message for message in turn if is_user_input(message)]
+    asked = next((strip_program_text(message.content) or describe_media(message) for message in inputs), "")
+    question = scores.choose_sentences(asked, _MAX_TOPIC if has_evidence else _MAX_REQUEST).rstrip(";")
+    outcome = _describe_outcome(turn, scores)
     is_focused = bool(scores.focus & set(_list_terms(f"{question} {outcome}")))
-    return _TurnEntry("\n".join(filter(None, lines)), f"- Asked: {question}" if question else "", is_focused)
+    work = () if has_evidence else _describe_work(turn)
+    lead = f"- Asked: {question}" if question else ""
+    # The evidence shows what was asked, so that a turn without an outcome needs no entry.
+    if has_evidence and not outcome and not is_focused:
+        return _TurnEntry("", "", is_focused)
+    short = lead if question and (is_focused or not has_evidence) else ""
+    lines = list(filter(None, [lead, *work, outcome]))
+    if lines and not lead:
+        lines[0] = f"- {lines[0].lstrip()}"
+    return _TurnEntry("\n".join(lines), short, is_focused)
+
+
+def _describe_outcome(turn: Sequence[Message], scores: _TermScores) -> str:
+    """Return the line about the result of a turn; "" if there is none.
+
+    A reply that calls a tool is not the result, and neither are the last words before the turn was cut. In those cases
+    the latest finding is given.
+    """
+    last = turn[-1]
+    if last.role == "assistant" and not last.tool_calls and last.content.strip():
+        outcome = scores.choose_sentences(last.content, _MAX_OUTCOME)
+        return f"  Outcome: {outcome.rstrip(';')}" if outcome else ""
+    replies = (message.content for message in reversed(turn) if message.role == "assistant")
+    decisions = (each.text for reply in replies for each in reversed(list(find_decisions(reply))))
+    found = next((text for text in decisions if len(text) >= _MIN_FINDING and not is_intention(text)), "")
+    return f"  So far: {found}" if found else ""
 
 
 def _describe_work(turn: Sequence[Message]) -> Iterable[str]:
-    """Yield lines about tool calls, changed files, and the last failure that was not fixed."""
+    """Yield lines about changed files, and the last failure that was not fixed."""
     calls = [part for message in turn for part in message.parts if isinstance(part, ToolCall)]
-    tools = Counter(call.name for call in calls)
     changed = dict.fromkeys(path for call in calls for path, effect in list_touched_paths(call) if effect == "changed")
     failed = _list_failures(turn)
-    if tools:
-        used = ", ".join(f"{name} ({times} times)" if times > 1 else name for name, times in sorted(tools.items()))
-        yield f"  Did: {used}"[:_MAX_LINE]
     if changed:
         yield f"  Changed: {', '.join(changed)}"[:_MAX_LINE]
     if failed:
-        yield f"  Failed: {failed[-1]}"[:_MAX_LINE]
+        yield f"  Failed: {' '.join(failed[-1].split())}"[:_MAX_LINE]
 
 
 def _list_failures(turn: Sequence[Message]) -> list[str]:
@@ -191,18 +243,31 @@ def _describe_failure(result: ToolResult, command: str) -> str:
 
 
 def _shorten_previous(previous: str, scores: _TermScores, limit: int, count: Callable[[str], int]) -> str:
-    """Return the best lines of the previous summary, or its two ends if no line fits."""
-    lines = [line for line in previous.splitlines() if line.strip() and not line.startswith(_OMITTED)]
-    ranked = sorted(range(len(lines)), key=lambda index: (-scores.score(lines[index]), -index))
+    """Return the best entries of the previous summary, or its two ends if none fits."""
+    entries = _split_entries(previous)
+    ranked = sorted(range(len(entries)), key=lambda index: (-scores.score(entries[index]), -index))
     chosen = []
     for index in ranked:
-        tokens = count(lines[index]) + 1
+        tokens = count(entries[index]) + 1
         if tokens <= limit:
             limit -= tokens
             chosen.append(index)
     if not chosen:
-        return shorten_text("\n".join(lines), limit, count) if limit > 0 else ""
-    return "\n".join(lines[index] for index in sorted(chosen))
+        return shorten_text("\n".join(entries), limit, count) if limit > 0 else ""
+    return "\n".join(entries[index] for index in sorted(chosen))
+
+
+def _split_entries(summary: str) -> list[str]:
+    """Return the lines of a summary, with indented ones at the line before them."""
+    entries: list[str] = []
+    for line in summary.splitlines():
+        if not line.strip() or line.startswith(_OMITTED):
+            continue
+        if entries and line.startswith("  "):
+            entries[-1] += f"\n{line}"
+        else:
+            entries.append(line)
+    return entries
 
 
 def _compute_needed_tokens(entries: Sequence[_TurnEntry], limit: int, count: Callable[[str], int]) -> int:

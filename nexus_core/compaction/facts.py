@@ -1,4 +1,4 @@
-"""Facts of messages: paths, commands, identifiers, links, numbers and errors.
+"""Facts of messages: decisions, paths, commands, errors, identifiers, links and numbers.
 
 Takes time linear in the text: the repetitions of each pattern are possessive or bounded, and each word is checked once.
 """
@@ -6,11 +6,12 @@ Takes time linear in the text: the repetitions of each pattern are possessive or
 from __future__ import annotations
 
 import re
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from nexus_core.compaction.statements import find_decisions, find_refusal_reason, is_refusal, strip_program_text
 from nexus_core.types.compaction import FACT_CLASSES, Fact
 from nexus_core.types.messages import Text, ToolCall, ToolResult
 
@@ -22,10 +23,25 @@ if TYPE_CHECKING:
 
 MAX_FACTS_PER_TEXT = 50
 """Facts of one class from one text, such as the beginning of a long listing."""
+MAX_DETAILS_PER_RESULT = 12
+"""Errors, paths, identifiers, links and numbers of each class from one tool result: more are a listing or a log."""
+FIRST_ERRORS = 5
+"""Errors of one text that are as important as other facts; the others usually follow from them."""
 MAX_FACT_CHARACTERS = 300
 """Characters of a fact."""
+MAX_COMMAND_CHARACTERS = 400
+"""Characters of a command; of a longer one the beginning is kept, with the number of characters left out."""
 MAX_CARRIED_FACTS = 2000
 """Facts that one compaction passes to the next."""
+MINOR_CLASSES: tuple[FactClass, ...] = ("identifier", "url", "number")
+"""Classes of details, of which long outputs contain very many."""
+_MINOR_SHARE = 8
+"""The fraction of the carried facts that each of these classes may have, so that they displace no decision."""
+FOLLOWING = "following"
+"""The note of an error after the first ones of its text."""
+MINOR_NOTES = (FOLLOWING, "reason")
+"""Notes of facts that are less important than others of their class."""
+_PLAIN_NOTES = ("", "read", "exit 0", *MINOR_NOTES)
 _EFFECTS = ("changed", "read", "")
 
 FactKey = tuple["FactClass", str]
@@ -71,7 +87,19 @@ def merge_facts(previous: Iterable[Fact], new: Iterable[Fact], *, limit: int = M
     for fact in new:
         key = fact.kind, fact.text
         merged[key] = _join_facts(merged[key], fact) if key in merged else fact
-    return rank_facts(merged.values())[:limit]
+    ranked = rank_facts(merged.values())
+    if len(ranked) <= limit:
+        return ranked
+    left = dict.fromkeys(MINOR_CLASSES, max(limit // _MINOR_SHARE, 1))
+    return tuple(islice((fact for fact in ranked if _takes_place(fact, left)), limit))
+
+
+def _takes_place(fact: Fact, left: dict[FactClass, int]) -> bool:
+    """True if a fact of its class may still be carried; counts it."""
+    if fact.kind in left:
+        left[fact.kind] -= 1
+        return left[fact.kind] >= 0
+    return True
 
 
 def rank_facts(facts: Iterable[Fact]) -> tuple[Fact, ...]:
@@ -83,8 +111,10 @@ def rank_facts(facts: Iterable[Fact]) -> tuple[Fact, ...]:
     newest = max((fact.position for fact in facts), default=0)
 
     def get_rank(fact: Fact) -> tuple[int, int, int, str]:
-        halvings = max(fact.uses, 1).bit_length() - 1 + (fact.note not in ("", "read", "exit 0"))
-        return newest - fact.position >> halvings, -fact.uses, FACT_CLASSES.index(fact.kind), fact.text
+        halvings = max(fact.uses, 1).bit_length() - 1 + (fact.note not in _PLAIN_NOTES)
+        age = newest - fact.position >> halvings
+        is_minor = fact.note in MINOR_NOTES
+        return age << 2 if is_minor else age, -fact.uses, FACT_CLASSES.index(fact.kind), fact.text
 
     return tuple(sorted(facts, key=get_rank))
 
@@ -101,11 +131,12 @@ def read_facts(value: object) -> tuple[Fact, ...]:
 
 
 class _FactCollector:
-    """Facts by key, and commands without a result yet by the id of their call."""
+    """Facts by key, and by the id of their call commands without a result yet and the latest call."""
 
     def __init__(self) -> None:
         self.facts: dict[FactKey, Fact] = {}
         self.running: dict[str, deque[str]] = defaultdict(deque)
+        self.calls: dict[str, ToolCall] = {}
 
     def add_outcome(self, result: ToolResult) -> None:
         """Add the exit code of a command to its fact."""
@@ -130,22 +161,51 @@ def _find_message_facts(message: Message, collector: _FactCollector) -> Iterator
         return
     for part in message.parts:
         if isinstance(part, Text):
-            yield from _find_text_facts(part.text)
+            is_user = message.role == "user"
+            yield from _find_text_facts(strip_program_text(part.text) if is_user else part.text, is_user=is_user)
         elif isinstance(part, ToolCall):
             yield from _find_call_facts(part, collector)
         elif isinstance(part, ToolResult):
             collector.add_outcome(part)
-            yield from (FoundFact(kind, text) for kind, text in find_facts(part.text))
+            yield from _find_result_facts(part, collector.calls.get(part.call_id))
 
 
-def _find_text_facts(text: str) -> Iterator[FoundFact]:
-    """Yield the facts of a text, with code names and dates.
+def _find_text_facts(text: str, *, is_user: bool) -> Iterator[FoundFact]:
+    """Yield the facts of a text, with decisions, code names and dates.
 
-    Tool results contain too many of the last two.
+    Tool results contain too many of the last two. Errors that a model writes about are in the tool results before.
     """
-    yield from (FoundFact(kind, each) for kind, each in find_facts(text))
+    yield from (FoundFact("decision", each.text, each.note) for each in find_decisions(text))
+    yield from (FoundFact(kind, each) for kind, each in find_facts(text, with_errors=is_user))
     yield from (FoundFact("identifier", name) for name in islice(drop_duplicates(find_code(text)), MAX_FACTS_PER_TEXT))
     yield from (FoundFact("number", day) for day in islice(drop_duplicates(find_dates(text)), MAX_FACTS_PER_TEXT))
+
+
+def _find_result_facts(result: ToolResult, call: ToolCall | None) -> Iterator[FoundFact]:
+    """Yield the facts of a tool result; errors only if it is not the content of a file."""
+    text = result.text
+    if is_refusal(text):
+        reason = " ".join(find_refusal_reason(text).split())[:MAX_FACT_CHARACTERS]
+        refused = f"The user refused {_describe_call(call, result.name)}"
+        yield FoundFact("decision", f"{refused}: {reason}" if reason else f"{refused}.", "rejected")
+        return
+    has_errors = result.is_error or call is None or not prints_content(call)
+    counts: Counter[FactClass] = Counter()
+    for kind, each in find_facts(text, with_errors=has_errors):
+        counts[kind] += 1
+        if counts[kind] <= MAX_DETAILS_PER_RESULT:
+            yield FoundFact(kind, each, FOLLOWING if kind == "error" and counts[kind] > FIRST_ERRORS else "")
+    failure = describe_failed_result(text) if result.is_error and not counts["error"] else ""
+    if failure:
+        yield FoundFact("error", failure)
+
+
+def _describe_call(call: ToolCall | None, name: str) -> str:
+    """Return the tool of a call, with its command or file."""
+    if call is None:
+        return name or "a tool call"
+    target = find_command(call) or next((path for path, _ in list_touched_paths(call)), "")
+    return " ".join(f"{call.name} {target}".split())
 
 
 def _find_call_facts(call: ToolCall, collector: _FactCollector) -> Iterator[FoundFact]:
@@ -153,6 +213,7 @@ def _find_call_facts(call: ToolCall, collector: _FactCollector) -> Iterator[Foun
     for path, effect in list_touched_paths(call):
         paths.add(path)
         yield FoundFact("path", path, effect)
+    collector.calls[call.id] = call
     command = find_command(call)
     if command:
         yield FoundFact("command", command)
@@ -216,6 +277,18 @@ _EXIT_CODE = re.compile(
     r"\"?[ ]{0,2}[:=]?[ ]{0,2}(?:of )?(-?\d{1,5})\b",
     re.IGNORECASE,
 )
+_HERE_DOCUMENT = re.compile(r"<<-?[ \t]{0,4}[\"'\\]?([A-Za-z_]\w{0,40})")
+_HERE_DOCUMENT_CHARACTERS = 100
+"""Characters of the first line of a here-document that are kept, such as the subject of a commit message."""
+_COMMAND_END = re.compile(r"&&|\|\|?|;|\n")
+_PROGRAM = re.compile(
+    r"(?:[A-Z_]{1,40}=\S{0,200}\s+|sudo\s+|time\s+){0,4}(git (?:diff|show|log|blame)|sed -n|[\w./-]{1,80})"
+)
+_PRINTING_PROGRAM = re.compile(
+    r"cat|head|tail|less|more|bat|nl|grep|egrep|fgrep|rg|ag|ack|sed -n|awk|jq|cut|sort|uniq|tr|wc|ls|find|fd|tree|echo"
+    r"|cd|pwd|git (?:diff|show|log|blame)|diff|strings|column|xargs"
+)
+"""Programs that print files, or filter what others printed."""
 _EXIT_CODE_CHARACTERS = 2000
 """Characters at the beginning and at the end of a result that are searched for an exit code."""
 
@@ -234,12 +307,65 @@ def list_touched_paths(call: ToolCall) -> Iterator[tuple[str, Effect]]:
 
 
 def find_command(call: ToolCall) -> str:
-    """Return the first line of the command that a tool call runs; "" if it runs none."""
+    """Return the command that a tool call runs; "" if it runs none.
+
+    A here-document is cut to its first line, and a very long command to its beginning, each with the number of
+    characters left out.
+    """
     if not _SHELL_TOOLS.search(call.name):
         return ""
     for name in call.arguments:
         if name.lower() in _COMMAND_ARGUMENTS:
-            return _find_first_line(_join_command(call.arguments[name]))
+            return shorten_command(_join_command(call.arguments[name]))
+    return ""
+
+
+def shorten_command(command: str) -> str:
+    """Return a command without blank lines and the bodies of here-documents."""
+    lines = (line.rstrip() for line in _cut_here_documents(command).split("\n"))
+    text = "\n".join(line for line in lines if line.strip()).strip()
+    if len(text) <= MAX_COMMAND_CHARACTERS:
+        return text
+    return f"{text[:MAX_COMMAND_CHARACTERS].rstrip()} {_describe_gap(len(text) - MAX_COMMAND_CHARACTERS)}"
+
+
+def _cut_here_documents(command: str) -> str:
+    kept: list[str] = []
+    position = 0
+    while opening := _HERE_DOCUMENT.search(command, position):
+        start = command.find("\n", opening.end()) + 1
+        if not start:
+            break
+        closing = re.compile(rf"^[ \t]*{opening[1]}\b", re.MULTILINE).search(command, start)
+        end = len(command) if closing is None else closing.start()
+        first = command[start:end].strip().partition("\n")[0][:_HERE_DOCUMENT_CHARACTERS].rstrip()
+        left_out = len(command[start:end].strip()) - len(first)
+        kept.append(command[position:start] + first + (f" {_describe_gap(left_out)}" if left_out > 0 else "") + "\n")
+        position = end if closing is None else closing.end()
+        kept.append("" if closing is None else command[end:position])
+    return "".join(kept) + command[position:]
+
+
+def _describe_gap(characters: int) -> str:
+    return f"[\u2026 {characters:,} characters left out \u2026]"
+
+
+def prints_content(call: ToolCall) -> bool:
+    """True if a tool call prints the content of files, whose lines about errors are not errors."""
+    if not _SHELL_TOOLS.search(call.name):
+        return _find_effect(call) == "read"
+    command = next((call.arguments[name] for name in call.arguments if name.lower() in _COMMAND_ARGUMENTS), "")
+    commands = _COMMAND_END.split(_join_command(command)[: 4 * MAX_COMMAND_CHARACTERS])
+    programs = [match[1] for each in commands if (match := _PROGRAM.match(each.strip()))]
+    return bool(programs) and all(_PRINTING_PROGRAM.fullmatch(each) for each in programs)
+
+
+def describe_failed_result(text: str) -> str:
+    """Return the first line of a failed tool result that says why; "" if it only says that it failed."""
+    for line in text[: 4 * MAX_FACT_CHARACTERS].split("\n"):
+        stripped = re.sub(r"</?[\w-]{1,40}>", "", line).strip()[:MAX_FACT_CHARACTERS]
+        if len(stripped) > 7 and not _EXIT_CODE.search(stripped) and not _is_source_line(stripped):  # noqa: PLR2004 - a word or two
+            return stripped
     return ""
 
 
@@ -290,11 +416,6 @@ def _join_command(value: object) -> str:
     return " ".join(arguments)
 
 
-def _find_first_line(text: str) -> str:
-    line = next((line.strip() for line in text[: 4 * MAX_FACT_CHARACTERS].split("\n") if line.strip()), "")
-    return line[:MAX_FACT_CHARACTERS].rstrip()
-
-
 def _list_strings(value: JSON | object, depth: int = 4) -> Iterator[str]:
     if isinstance(value, str):
         yield value
@@ -336,6 +457,8 @@ _NUMBER = re.compile(
     rf"|[Pp]ort[ ]\d{{2,5}}(?!{_LETTER}))"
 )
 
+_COLOR = re.compile(r"\x1b\[[0-9;]{0,16}m")
+"""A color in the output of a program."""
 # A fast search for lines that may be errors, and the check of such a line.
 _ERROR_HINT = re.compile(
     r"[Ee]rror|ERR|Exception|FAILED|[Ff]atal|FATAL|[Pp]anic|CRITICAL|denied|not found|No such|fault|undefined"
@@ -347,10 +470,37 @@ _ERROR = re.compile(
     r"|\b(?:Segmentation fault|undefined reference)"
 )
 
-# Source code about errors.
-_ERROR_CODE = re.compile(
-    r"(?:\d{1,7}[:|]?\s*)?(?:[-+]\s*)?(?:except|catch|raise|throw|class|def|import|from|return|if|//|#)\b"
+# Lines of source code, listings and documents about errors.
+_SOURCE_START = re.compile(
+    r"(?:\d{1,7}[-:|\u2192\t]\s*|\d{1,7}\s{2,}|[-+]\s+)"  # a number of a line, or a side of a diff
+    r"|(?:[-+]?\s*)(?:except|catch|raise|throw|class|def|import|from|return|if|else|elif|try|export|const|let|var|function"
+    r"|func|fn|async|await|public|private|protected|static|case|default|assert|expect|type|interface|describe|it|test|echo"
+    r"|printf?|log|with|for|while|new|pub|use|impl|enum|struct|package)\b[ (:.{]"
+    r"|//|/\*|\*|#(?!\d)|\"|'|`|\||<[a-zA-Z/!]|[-*]\s+[*`]|[\w$.]{1,80}(?:\.|->)?(?:[Ee]rror|[Ww]arn|[Ff]ail|[Ll]og)\w{0,20}\("
 )
+_SOURCE_PART = re.compile(
+    r"\bnew \w{0,40}(?:Error|Exception)\(|\b(?:raise|throw) \w|console\.\w|logg(?:er|ing)\.\w|\$\{|=> ?[{(\w]|\) ?\{"
+    r"|&&|\|\||===|!=="
+    r"|\bfunction\b ?\w{0,40}\(|\w\(\)[;.]|: (?:string|number|boolean|void|any)\b"
+)
+_SOURCE_END = re.compile(r"[;{(\[,\\]$|=>$|\)\s?:$")
+_COMPILER_ERROR = re.compile(
+    r"[\w)\]][:(]\d{1,6}[,:]\d{1,5}\)?[:\s-]{1,4}(?:fatal )?error\b|\berror (?:TS|CS|E|C|LNK)\d{2,5}:"
+)
+"""A position in a file and an error, whatever code the message quotes."""
+_PLAIN_ERROR = re.compile(
+    r"(?:[\w.$/-]{1,120}:\s)?[\w.$]{0,80}(?:Error|Exception|error|fatal|FATAL|ERROR|FAILED|ERR!)(?:\[\w+\]|\b)[: ]"
+)
+
+
+def _is_source_line(line: str) -> bool:
+    """True if a line is code, a listing or a document about errors, instead of an error."""
+    if _COMPILER_ERROR.search(line):
+        return False
+    if _SOURCE_START.match(line) or _SOURCE_PART.search(line):
+        return not re.match(r"\d{1,2}:\d{2}:\d{2}", line)
+    return _SOURCE_END.search(line) is not None and not _PLAIN_ERROR.match(line)
+
 
 _IDENTIFIER = re.compile(
     r"[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}"  # a UUID
@@ -372,6 +522,7 @@ _CODE = re.compile(r"`([A-Za-z_$][\w$]{0,60}(?:(?:\.|::)[A-Za-z_$][\w$]{0,60}){0
 
 _ROOTED = re.compile(r"(?:~|\.{1,2}|[A-Za-z]:|\$\w{1,40})?[/\\]")
 _PATH = re.compile(r"[\w.~@+$%:/\\-]{3,260}")
+_BACKSLASH_PATH = re.compile(r"(?:[A-Za-z]:\\|\\\\\w{2}|~\\|\.{1,2}\\|\w[\w.-]+\\\w[\w.-]+)")
 _EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,9}$")
 _FILE_EXTENSIONS = re.compile(
     r"py|pyi|ipynb|jsx?|mjs|cjs|tsx?|vue|svelte|go|rs|rb|java|kt|swift|c|cc|cpp|h|hpp|cs|php|pl|lua|r|jl|exs?|erl|hs|ml|clj"
@@ -380,16 +531,25 @@ _FILE_EXTENSIONS = re.compile(
     r"|whl|so|dll|exe|bin|db|sqlite|pem|crt|key",
     re.IGNORECASE,
 )
-_NOT_FILES = re.compile(r"(?:node|next|vue|react|express|nuxt|d3|three)\.js", re.IGNORECASE)
+_NOT_FILES = re.compile(
+    r"(?:node|next|vue|react|express|nuxt|d3|three|transformers|alpine|ember|chart)\.js"  # libraries
+    r"|(?:console|logger|math|self|this)\.log|(?:event|evt|self|this|props|process|os)\.(?:key|env|db|bin)",  # members
+    re.IGNORECASE,
+)
 _FILES_WITHOUT_EXTENSION = re.compile(r"(?:Dockerfile|Makefile|Jenkinsfile|Procfile|LICENSE)(?:\.[\w-]{1,40})?")
 
 
-def find_facts(text: str) -> Iterator[tuple[FactClass, str]]:
-    """Yield the facts of a text, each once, in the order of the text within a class."""
+def find_facts(text: str, *, with_errors: bool = True) -> Iterator[tuple[FactClass, str]]:
+    """Yield the facts of a text, each once, in the order of the text within a class.
+
+    Args:
+        text: The text.
+        with_errors: False if it is the content of a file, whose lines about errors are not errors.
+    """
     kinds: dict[FactClass, Iterable[str]] = {
         "url": find_urls(text),
         "number": (match[0] for match in _NUMBER.finditer(text)),
-        "error": find_errors(text),
+        "error": find_errors(text) if with_errors else (),
     }
     for kind, found in kinds.items():
         yield from ((kind, each) for each in islice(drop_duplicates(found), MAX_FACTS_PER_TEXT))
@@ -422,8 +582,9 @@ def find_errors(text: str) -> Iterator[str]:
     while found := _ERROR_HINT.search(text, position):
         start, end = text.rfind("\n", position, found.start()) + 1 or position, text.find("\n", found.end())
         position = len(text) if end < 0 else end + 1
-        line = text[max(start, found.start() - MAX_FACT_CHARACTERS) : position].strip()[:MAX_FACT_CHARACTERS]
-        if _ERROR.search(line) and not _ERROR_CODE.match(line):
+        line = text[max(start, found.start() - MAX_FACT_CHARACTERS) : position].strip()
+        line = _COLOR.sub("", line)[:MAX_FACT_CHARACTERS].strip()
+        if _ERROR.search(line) and not _is_source_line(line):
             yield line.rstrip()
 
 
@@ -445,6 +606,8 @@ def parse_path(word: str) -> str | None:
     """Return a word as a path without a line number; None if it is not a path."""
     path = _LINE_NUMBER.sub("", word.partition("::")[0].rstrip(_ENDS))
     if not _PATH.fullmatch(path) or "//" in path or ":" in path[2:]:
+        return None
+    if "\\" in path and not _BACKSLASH_PATH.match(path):  # escapes of a pattern or a string
         return None
     names = path.replace("\\", "/").split("/")
     if names[0] in ("a", "b") and len(names) > 2:  # noqa: PLR2004 - both sides of a git diff

@@ -33,7 +33,7 @@ _CODES = frozenset(
 _PAYLOAD_TOO_LARGE = 413
 _RATE_LIMITED = 429
 
-_NUMBER = r"(?P<{}>\d[\d,._]*)"
+_NUMBER = r"(?P<{}>\d[\d,._]{{0,24}})"
 _LIMIT, _REQUESTED, _TOTAL = map(_NUMBER.format, ("limit", "asked", "all"))
 _RESPONSE = rf"(?:[^)]{{1,160}}?{_NUMBER.format('answer')}(?: tokens)? (?:in|for) (?:the|your) (?:completion|output))?"
 """Tokens for the reply, if the provider adds them to the tokens of the request."""

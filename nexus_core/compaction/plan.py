@@ -1,4 +1,4 @@
-"""Plan a compaction: its limits, and the steps to summarize and to keep."""
+"""Plan a compaction: its limits, and the steps or messages to summarize and to keep."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.compaction.compose import compute_summary_limit
-from nexus_core.compaction.options import compute_target_tokens, read_compaction_options
-from nexus_core.errors import BudgetError, PluginError
-from nexus_core.history.groups import group_messages, is_session_start
+from nexus_core.compaction.trigger import compute_target_tokens, read_compaction_options
+from nexus_core.errors import BudgetError, PluginError, UsageError
+from nexus_core.history.groups import group_messages, group_newest_first, is_session_start
 from nexus_core.thread.projection import holds_turn_input, read_thread_parts
+from nexus_core.types.base import dataclass
 from nexus_core.types.compaction import (
     CompactionBudget,
     CompactionPlan,
@@ -20,26 +21,30 @@ from nexus_core.types.compaction import (
     ThreadOutline,
     ThreadTurn,
 )
+from nexus_core.types.payloads import CompactionPayload, StepPayload
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from nexus_core.compaction.compact import CompactionThread
-    from nexus_core.compaction.options import CompactionOptions
-    from nexus_core.history.items import HistoryItem
+    from nexus_core.compaction.trigger import CompactionOptions
+    from nexus_core.history.truncation import HistoryItem
     from nexus_core.host.manager import Host
     from nexus_core.request.build import CallPlan
-    from nexus_core.thread.cache import ThreadCache
-    from nexus_core.thread.sizes import MessageSizer
+    from nexus_core.thread.cache import MessageSizer, ThreadCache
     from nexus_core.thread.state import SessionState
     from nexus_core.types.budget import TokenCounter
     from nexus_core.types.compaction import CompactionTrigger
     from nexus_core.types.ledger import Step
+    from nexus_core.types.messages import Message
 
 CORE_PLANNER = "nexus"
 """The planner's name if no plugin planned."""
 MAX_SUMMARY_SHARE = 0.75
 """The largest share of the summarized tokens that a summary may have, in addition to the previous summary's."""
+
+EXPECTED_SUMMARY_DIVISOR = 6
+"""The part of the summarized tokens that a summary usually has, in addition to the previous summary's."""
 
 
 class CompactionTask(NamedTuple):
@@ -55,7 +60,7 @@ class CompactionTask(NamedTuple):
     trigger: CompactionTrigger
     focus: str = ""
     limit: int | None = None
-    learned: Mapping[str, object] = MappingProxyType({})
+    learned: StepPayload = StepPayload()
 
 
 class PlannedCompaction(NamedTuple):
@@ -71,6 +76,7 @@ class PlannedCompaction(NamedTuple):
         budget: The limits.
         previous: The compaction in effect; None if there is none.
         previous_prose: The text that its summarizer wrote.
+        whole_messages: By step, the messages of which the model reads only the two ends, because a tool result is long.
     """
 
     task: CompactionTask
@@ -82,6 +88,7 @@ class PlannedCompaction(NamedTuple):
     budget: CompactionBudget
     previous: Step | None
     previous_prose: str
+    whole_messages: Mapping[str, tuple[Message, ...]] = MappingProxyType({})
 
     @property
     def tokens_before(self) -> int:
@@ -100,8 +107,16 @@ class PlannedCompaction(NamedTuple):
         return max(min(self.selection.summary_limit, worth), 1)
 
     @property
+    def expected_share(self) -> float:
+        """The share of the tokens that the compaction is expected to free."""
+        covered = self.selection.covered_tokens
+        summary = min(self.summary_limit, self.outline.summary_tokens + covered // EXPECTED_SUMMARY_DIVISOR)
+        after = self.fixed_tokens + self.selection.kept_tokens + summary
+        return 1 - after / self.tokens_before if self.tokens_before else 0.0
+
+    @property
     def pinned_steps(self) -> tuple[str, ...]:
-        """Steps before the kept part that stay because they are pinned."""
+        """Steps before the kept part that stay."""
         return tuple(dict.fromkeys(step for group in self.selection.pinned for step in group.steps))
 
     def depends_on_pins(self, steps: Collection[str]) -> bool:
@@ -141,24 +156,34 @@ def plan_compaction(
     limit = call.window.available_tokens if task.limit is None else task.limit
     previous = None if tip.compaction is None else thread.cache.get_step(tip.compaction)
     outline, items, summary = outline_session(thread.cache, state, sizer, call.input)
+    share = compute_summary_limit(options, limit if task.limit is not None else _count_window_tokens(call))
+    must_stay = sum(call.prefix_tokens.values()) + (call.input.tokens if call.input else 0)
     budget = CompactionBudget(
         available=limit,
         target=compute_target_tokens(options, task.trigger, limit),
         fixed=call.prefix_tokens,
-        summary=compute_summary_limit(options, limit),
+        summary=min(share, max(limit // 4, limit - must_stay)),  # in a small window, the reserves leave less
         keep_turns=options.keep_turns,
     )
     selection = select_steps(thread.runtime.host, outline, budget, sizer.counter)
     if selection is None:
         return None
     prose = "" if previous is None else _read_prose(previous, summary)
-    return PlannedCompaction(task, call, options, outline, items, selection, budget, previous, prose)
+    whole = {item.step: thread.cache.get_step(item.step).messages for item in items if item.is_shortened}
+    return PlannedCompaction(task, call, options, outline, items, selection, budget, previous, prose, whole)
+
+
+def _count_window_tokens(call: CallPlan) -> int:
+    """Return the tokens of the model's whole window, by our own count."""
+    budget = call.window.budget
+    return budget.limit * call.window.available_tokens // max(budget.available, 1)
 
 
 def _read_prose(compaction: Step, summary: Iterable[HistoryItem]) -> str:
     """Return the text that a summarizer wrote, or the summary of another program."""
-    prose = compaction.data.get("prose") or compaction.data.get("summary")
-    return prose if isinstance(prose, str) else "\n\n".join(each.message.content for each in summary)
+    payload = compaction.payload
+    prose = payload.prose or payload.summary if isinstance(payload, CompactionPayload) else ""
+    return prose or "\n\n".join(each.message.content for each in summary)
 
 
 # ---- outline ------------------------------------------------------------------------------------------------------
@@ -181,17 +206,19 @@ def outline_session(
     summary, carried, kept = read_thread_parts(cache, tip, sizer)
     turn = open_turn.steps[0].id if open_turn else ""
     kept = [current_input if current_input and each.is_input and each.turn == turn else each for each in kept]
-    first = None if compaction is None else compaction.data.get("first_kept")
+    payload = None if compaction is None else compaction.payload
     # The message that gives the session's start has nothing to summarize.
     listed = [
-        each for each in kept if not is_session_start(each.message) or _is_pinned(cache.get_step(each.step), state.pins)
+        each
+        for each in kept
+        if not is_session_start(each.message) or _is_pinned(cache.get_step(each.step), state.newest.pins)
     ]
     outline = outline_thread(
         [_build_message(each, cache) for each in listed],
         open_turn=turn,
-        first_kept=first if isinstance(first, str) else None,
+        first_kept=payload.first_kept if isinstance(payload, CompactionPayload) else None,
         carried=[_build_message(each, cache) for each in carried],
-        pinned={each.step for each in (*carried, *kept) if _is_pinned(cache.get_step(each.step), state.pins)},
+        pinned={each.step for each in (*carried, *kept) if _is_pinned(cache.get_step(each.step), state.newest.pins)},
         summary_tokens=sum(each.tokens for each in summary),
     )
     return outline, [*summary, *carried, *kept], summary
@@ -203,8 +230,12 @@ def _is_pinned(step: Step, pins: Collection[str]) -> bool:
 
 def _build_message(item: HistoryItem, cache: ThreadCache) -> ThreadMessage:
     """Return a message as it was given, without what was rendered around it."""
+    step = cache.get_step(item.step)
     message = item.original or item.message
-    return ThreadMessage(message, item.step, item.turn, cache.get_step(item.step).position, item.tokens, item.is_input)
+    if item.original is None and step.kind == "sealed" and item.message.role == "user":
+        # A rendered input that an earlier compaction carried is without its turn.
+        message = next((each for each in cache.get_step(step.turn).messages if each.role == "user"), message)
+    return ThreadMessage(message, item.step, item.turn, step.position, item.tokens, item.is_input)
 
 
 def outline_thread(
@@ -265,7 +296,7 @@ class CompactionSelection(NamedTuple):
         planner: The plugin that chose it.
         turn: The turn of that step; "" if no step is kept.
         covered: The groups to summarize, oldest first.
-        pinned: Pinned groups before the first kept step; they stay.
+        pinned: Groups before the first kept step that stay: pinned ones, and those that the plan names.
         kept: The groups from the first kept step on, and the open turn's input, which comes first.
         summary_limit: Maximum tokens of the summary.
         is_outgrown: True if the present summary does not fit beside what must stay. A shorter one is written, even if
@@ -372,8 +403,9 @@ def _apply_plan(
 ) -> CompactionSelection:
     """Return the groups that a plan summarizes and keeps."""
     turn_id = _find_first_kept_turn(thread, plan, planner)
-    covered = [group for group in thread.carried if not group.pinned]
-    pinned = [group for group in thread.carried if group.pinned]
+    named = _find_named_groups(thread, plan, planner)
+    covered = [group for group in thread.carried if not group.pinned and id(group) not in named]
+    pinned = [group for group in thread.carried if group.pinned or id(group) in named]
     kept: list[ThreadGroup] = []
     has_begun = False
     for turn, group in _list_turn_groups(thread):
@@ -382,16 +414,32 @@ def _apply_plan(
         if has_begun or is_input:
             kept.append(group)
         else:
-            (pinned if group.pinned else covered).append(group)
+            (pinned if group.pinned or id(group) in named else covered).append(group)
     left = budget.available - sum(budget.fixed.values()) - _count_tokens(kept) - _count_tokens(pinned)
     wanted = budget.summary if plan.summary_tokens is None else min(plan.summary_tokens, budget.summary)
     outgrown = is_outgrown(thread, budget)
     if not covered and not outgrown:
-        raise _build_plan_error(planner, "summarises nothing")
+        raise _build_plan_error(planner, "summarizes nothing")
     if left < budget.least_summary:
         raise _build_plan_error(planner, "keeps more than fits")
     limit = max(min(wanted, left), 1)
     return CompactionSelection(plan, planner, turn_id, tuple(covered), tuple(pinned), tuple(kept), limit, outgrown)
+
+
+def _find_named_groups(thread: ThreadOutline, plan: CompactionPlan, planner: str) -> set[int]:
+    """Return the identities of the groups whose steps a plan keeps by name."""
+    wanted = set(plan.kept_steps)
+    found: set[int] = set()
+    for group in _list_groups(thread) if wanted else ():
+        steps = wanted.intersection(group.steps)
+        if steps and len(steps) < len(group.steps):
+            raise _build_plan_error(planner, f"keeps step {min(steps)} without the rest of its group")
+        if steps:
+            found.add(id(group))
+            wanted -= steps
+    if wanted:
+        raise _build_plan_error(planner, f"keeps step {min(wanted)}, which is not in the thread")
+    return found
 
 
 def _find_first_kept_turn(thread: ThreadOutline, plan: CompactionPlan, planner: str) -> str:
@@ -432,3 +480,59 @@ def _count_tokens(groups: Iterable[ThreadGroup]) -> int:
 
 def _build_plan_error(planner: str, what: str) -> PluginError:
     return PluginError(f"its plan {what}", plugin=planner, hook="nexus_compaction_plan")
+
+
+DEFAULT_PRESERVE_RATIO = 0.25
+"""The share of the budget for recent messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionResult:
+    """A conversation in memory after its beginning was summarized.
+
+    Attributes:
+        summary_message: The summary as a user message.
+        preserved_messages: The messages that stay.
+        original_token_count: Tokens of the conversation before.
+        new_token_count: Tokens of the summary and the preserved messages.
+    """
+
+    summary_message: Message
+    preserved_messages: list[Message]
+    original_token_count: int
+    new_token_count: int
+
+
+def select_messages_for_compaction(
+    messages: Sequence[Message],
+    token_counter: TokenCounter,
+    available_budget: int,
+    recent_preserve_ratio: float = DEFAULT_PRESERVE_RATIO,
+) -> tuple[list[Message], list[Message]]:
+    """Return the messages to summarize, and the newest ones to preserve.
+
+    As many are preserved as fit into a share of the budget. Tool calls and their results stay together. The newest
+    group is always preserved, because a message without a reply or a call without its result cannot be continued from a
+    summary.
+
+    Args:
+        messages: The conversation, oldest first.
+        token_counter: Counts tokens.
+        available_budget: Tokens available for messages.
+        recent_preserve_ratio: The share of them for preserved messages.
+
+    Raises:
+        UsageError: The ratio is not between 0 and 1.
+    """
+    if not 0 <= recent_preserve_ratio <= 1:
+        raise UsageError(
+            f"recent_preserve_ratio must be between 0 and 1, not {recent_preserve_ratio}", hint="0.25 is usual"
+        )
+    available = int(max(available_budget, 0) * recent_preserve_ratio)
+    first = len(messages)
+    for group in group_newest_first(messages.__getitem__, len(messages)):
+        available -= token_counter.count_messages(list(messages[group.first : group.last + 1]))
+        if available < 0 and first < len(messages):
+            break
+        first = group.first
+    return list(messages[:first]), list(messages[first:])

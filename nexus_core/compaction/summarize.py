@@ -32,6 +32,7 @@ from nexus_core.errors import NexusError, SummaryError
 from nexus_core.history.groups import group_messages
 from nexus_core.history.shorten import shorten_text
 from nexus_core.host.calls import describe_exception
+from nexus_core.runner import LongCall
 from nexus_core.text.safety import visible_line
 from nexus_core.text.secrets import redact
 from nexus_core.types.compaction import Summarizer, SummaryRequest
@@ -78,6 +79,7 @@ class SummaryTask(NamedTuple):
         redact: Whether to remove secrets. They cannot be removed from `context`, so that a conversation with secrets is
             sent as one text.
         model: The name of the conversation's model.
+        evidence: The user's words and the facts that are shown beside the summary.
     """
 
     messages: Sequence[Message]
@@ -88,6 +90,7 @@ class SummaryTask(NamedTuple):
     timeout: float = 120.0
     redact: bool = True
     model: str = ""
+    evidence: str = ""
 
 
 class Summary(NamedTuple):
@@ -167,12 +170,12 @@ def ask_summarizers(task: SummaryTask, chain: Sequence[Summarizer], count: Calla
         if summarizer.asks_model and failed_models >= MAX_MODEL_FAILURES:
             continue
         try:
-            own = _adapt_task(task, summarizer)
+            own = _adapt_task(task, summarizer, count)
             text, pieces = yield partial(_split_task, own, summarizer.window, count)
             for piece in pieces:
                 request = _build_request(own, piece, text, is_whole=len(pieces) == 1)
                 calls += 1
-                answer = yield partial(call_summarizer, summarizer, request)
+                answer = yield LongCall(call_summarizer, summarizer, request)
                 text = judge_summary(answer, request, original, count, is_model=summarizer.asks_model)
         except Exception as error:  # noqa: BLE001 - a summarizer may raise anything; then the next one is asked
             failures.append((summarizer.name, _describe_failure(error)))
@@ -192,7 +195,9 @@ def _redact_task(task: SummaryTask, count: Callable[[str], int]) -> tuple[Summar
     if task.redact:
         messages = [redact_message(message, secrets) for message in task.messages]
         previous, focus = redact_text(task.previous, secrets), redact_text(task.focus, secrets)
-        task = task._replace(messages=messages, previous=previous, focus=focus)
+        # The same secrets are in the messages, where they were counted.
+        evidence = redact_text(task.evidence, Counter())
+        task = task._replace(messages=messages, previous=previous, focus=focus, evidence=evidence)
         # A call that is repeated byte by byte contains its secrets.
         found = secrets or (Counter() if task.context is None else count_secrets(task.context))
         if task.context is not None and found:
@@ -203,19 +208,21 @@ def _redact_task(task: SummaryTask, count: Callable[[str], int]) -> tuple[Summar
     return task, original, secrets, note
 
 
-def _adapt_task(task: SummaryTask, summarizer: Summarizer) -> SummaryTask:
-    """Return a task with the timeout and summary length that suit a summarizer."""
+def _adapt_task(task: SummaryTask, summarizer: Summarizer, count: Callable[[str], int]) -> SummaryTask:
+    """Return a task with the timeout, evidence and summary length that suit a summarizer."""
     seconds = task.timeout if summarizer.asks_model else max(task.timeout, MIN_LOCAL_SECONDS)
-    limit = summarizer.window // SUMMARY_WINDOW_DIVISOR or task.max_tokens
-    return task._replace(timeout=seconds, max_tokens=min(task.max_tokens, limit))
+    limit = summarizer.window // SUMMARY_WINDOW_DIVISOR
+    evidence = shorten_text(task.evidence, limit, count) if limit and task.evidence else task.evidence
+    return task._replace(timeout=seconds, max_tokens=min(task.max_tokens, limit or task.max_tokens), evidence=evidence)
 
 
 def _split_task(task: SummaryTask, window: int, count: Callable[[str], int]) -> tuple[str, list[tuple[Message, ...]]]:
     """Return the previous summary, and pieces that fit beside it and the new one."""
     previous = task.previous
     if window:
-        previous = shorten_text(previous, compute_piece_limit(window, beside=task.max_tokens + window // 3), count)
-    beside = max(count(previous), task.max_tokens) + task.max_tokens
+        beside = task.max_tokens + count(task.evidence) + window // 3
+        previous = shorten_text(previous, compute_piece_limit(window, beside=beside), count)
+    beside = max(count(previous), task.max_tokens) + task.max_tokens + (count(task.evidence) if window else 0)
     return previous, split_into_pieces(task.messages, window, beside=beside, count=count)
 
 
@@ -230,17 +237,25 @@ def _build_request(
         focus=task.focus,
         max_tokens=task.max_tokens,
         redact_secrets=False,  # `_redact_task` has done it, if the task wants it
+        evidence=task.evidence,
+    )
+    instruction = build(
+        has_previous=bool(previous),
+        has_evidence=bool(task.evidence),
+        focus=task.focus,
+        max_tokens=task.max_tokens,
     )
     return SummaryRequest(
         prompt=prompt,
         messages=messages,
-        instruction=build(has_previous=bool(previous), focus=task.focus, max_tokens=task.max_tokens),
+        instruction=instruction,
         max_tokens=task.max_tokens,
         previous=previous,
         focus=task.focus,
         context=context,
         timeout=task.timeout,
         model=task.model,
+        evidence=task.evidence,
     )
 
 
@@ -452,6 +467,12 @@ def _clean_text(answer: object, *, is_model: bool) -> str:
 
 
 def _list_request_texts(request: SummaryRequest) -> set[str]:
-    texts = [request.prompt, request.instruction, request.previous, *(message.content for message in request.messages)]
+    texts = [
+        request.prompt,
+        request.instruction,
+        request.previous,
+        request.evidence,
+        *(message.content for message in request.messages),
+    ]
     joined = "\n".join(message.content for message in request.messages)
     return {" ".join(text.split()) for text in (*texts, joined) if text.strip()}

@@ -1,27 +1,83 @@
-"""When a session is compacted, and every reason why it is not."""
+"""When a session is compacted by its settings, and every reason why it is not."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
-from nexus_core.compaction.options import compute_trigger_tokens, read_compaction_options
 from nexus_core.errors import BudgetError, TurnError
-from nexus_core.thread.append import ensure_not_archived
-from nexus_core.thread.totals import count_turns
+from nexus_core.thread.state import count_turns, ensure_not_archived
+from nexus_core.types.payloads import CompactionPayload
 from nexus_core.types.plugins import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nexus_core.compaction.compact import CompactionThread
-    from nexus_core.compaction.options import CompactionOptions
     from nexus_core.compaction.plan import CompactionTask, PlannedCompaction
     from nexus_core.errors import NexusError
     from nexus_core.request.build import CallPlan
     from nexus_core.thread.cache import ThreadCache
     from nexus_core.thread.state import SessionState
-    from nexus_core.types.compaction import CompactionTrigger
+    from nexus_core.types.compaction import CompactionTrigger, SummaryForm, SummaryRole
     from nexus_core.types.ledger import Step
+    from nexus_core.types.settings import Settings
+
+FidelityPolicy = Literal["warn", "reinject", "off"]
+"""Handling of facts that a summary omits: report them, show them beside it, or do not check."""
+
+
+class CompactionOptions(NamedTuple):
+    """The settings under `compaction`; `nexus config schema` describes each."""
+
+    enabled: bool = True
+    trigger_ratio: float = 1.0
+    trigger_tokens: int | None = None
+    trigger_turns: int | None = None
+    target_ratio: float = 0.6
+    overflow_ratio: float = 0.4
+    keep_turns: int = 3
+    recent_preserve_ratio: float = 0.25
+    summary_budget_ratio: float = 0.25
+    redact_secrets: bool = True
+    evidence: bool = True
+    evidence_tokens: int | None = None
+    user_tokens: int | None = None
+    fidelity: FidelityPolicy = "reinject"
+    summarizers: tuple[str, ...] = ("given", "extractive")
+    form: SummaryForm = "standalone"
+    model: str | None = None
+    command: tuple[str, ...] | None = None
+    timeout: float = 120.0
+    summary_marker: str = "[Previous conversation summary]"
+    summary_role: SummaryRole = "user"
+
+
+def read_compaction_options(settings: Settings) -> CompactionOptions:
+    """Return the options of merged settings, with defaults for what is not set."""
+    group = settings.get("compaction")
+    given = cast("dict[str, Any]", group if isinstance(group, dict) else {})
+    known: dict[str, Any] = {
+        name: tuple(each) if isinstance(each, list) else each
+        for name, each in given.items()
+        if name in CompactionOptions._fields
+    }
+    return CompactionOptions(**known)
+
+
+def compute_trigger_tokens(options: CompactionOptions, limit: int) -> int:
+    """Return the tokens of a call that trigger a compaction, of at most `limit`."""
+    return min(int(limit * options.trigger_ratio), limit if options.trigger_tokens is None else options.trigger_tokens)
+
+
+def compute_target_tokens(options: CompactionOptions, trigger: CompactionTrigger, limit: int) -> int:
+    """Return the wanted tokens of a call after a compaction; 0 for the fewest."""
+    if trigger in ("manual", "periodic"):
+        return 0
+    if trigger == "overflow_recovery":
+        return int(limit * options.overflow_ratio)
+    start, target = compute_trigger_tokens(options, limit), int(limit * options.target_ratio)
+    return target if target < start else int(start * options.target_ratio)  # otherwise the next one is due at once
+
 
 COMPACTION_DUE = "compaction-due"
 """The code of a preview's finding that the real call would compact first."""
@@ -29,11 +85,16 @@ MIN_COVERED_TOKENS = 100
 """Tokens. The frame of a summary has half of that, so that summarizing less saves next to nothing."""
 MIN_SAVINGS_SHARE = 0.1
 """A compaction that removes a smaller share of the tokens was not worth it."""
+MIN_FREED_SHARE = 0.3
+"""Before the limit is reached, a compaction must free so much: the provider reads the new prefix at full price, which
+costs about as much as the next calls save."""
 MAX_SMALL_SAVINGS = 2
 """After so many of those in a row, automatic compaction pauses."""
 MAX_COMPACTIONS_PER_REPLY = 2
 """Automatic compactions without a reply between them; more would be a loop."""
 
+_EARLY_TRIGGERS: tuple[CompactionTrigger, ...] = ("context_limit", "periodic")
+"""Triggers that settings may move before the limit."""
 _REPLY_KINDS = ("reply", "turn")
 
 # ---- when ---------------------------------------------------------------------------------------------------------
@@ -70,7 +131,7 @@ def build_due_finding(trigger: CompactionTrigger) -> Finding:
     """Return the finding of a preview, which leaves out what the real call would summarize."""
     why = "it does not fit otherwise" if trigger == "context_limit" else "so many turns are there"
     return Finding(
-        COMPACTION_DUE, f"earlier turns are summarised before this is sent, because {why}; here, they are left out"
+        COMPACTION_DUE, f"earlier turns are summarized before this is sent, because {why}; here, they are left out"
     )
 
 
@@ -87,6 +148,7 @@ NoCompactionCode = Literal[
     "must-stay",
     "nothing-to-summarize",
     "too-little",
+    "not-worth-it",
 ]
 """The kinds of reasons against a compaction."""
 
@@ -157,15 +219,16 @@ def find_block(
         hint = "set compaction.enabled to true, or run `nexus session compact`"
         return NoCompaction("disabled", "compaction.enabled is false", hint)
     since_reply = list_compactions_since_reply(cache, tip)
-    if trigger == "overflow_recovery" and any(step.data.get("trigger") == trigger for step in since_reply):
+    if trigger == "overflow_recovery" and any(each.trigger == trigger for each in since_reply):
         what = "it was made shorter once already since the last reply"
         return NoCompaction("already-shortened", what, "shorten the message, or use a larger model")
     # A compaction for a larger window was no attempt to fit into this one.
-    attempts = [step for step in since_reply if _had_limit(step, call.window.budget.available)]
+    available = call.window.budget.available
+    attempts = [each for each in since_reply if each.limit is None or each.limit <= available]
     # If nothing can be sent without another compaction, it is tried however little the latest ones saved.
-    latest = None if tip.compaction is None or call.overflows else cache.get_step(tip.compaction)
+    latest = None if tip.compaction is None or call.overflows else cache.get_step(tip.compaction).payload
     cooldown = find_cooldown(
-        read_savings(latest),
+        latest.savings if isinstance(latest, CompactionPayload) else (),
         since_reply=len(attempts),
         turns_since=count_turns_since_compaction(cache, tip),
         keep_turns=options.keep_turns,
@@ -194,7 +257,9 @@ def find_cooldown(
     shares = [compute_saved_share(*each) for each in savings[-MAX_SMALL_SAVINGS:]]
     is_small = len(shares) == MAX_SMALL_SAVINGS and max(shares) < MIN_SAVINGS_SHARE
     if is_small and turns_since < keep_turns:
-        saved = " and ".join(f"{max(share, 0):.0%}" for share in shares)
+        from nexus_core.text.console import format_share
+
+        saved = " and ".join(format_share(max(share, 0)) for share in shares)
         left = keep_turns - turns_since
         hint = f"it is tried again after {left} more turn{'s' * (left > 1)}"
         return NoCompaction("small-savings", f"the last two compactions saved only {saved}", hint)
@@ -206,31 +271,19 @@ def compute_saved_share(before: int, after: int) -> float:
     return (before - after) / before if before > 0 else 0.0
 
 
-def read_savings(compaction: Step | None) -> tuple[tuple[int, int], ...]:
-    """Return the stored tokens before and after the latest compactions, newest last."""
-    gains = None if compaction is None else compaction.data.get("gains")
-    return tuple((int(before), int(after)) for before, after in gains) if isinstance(gains, list) else ()
-
-
-def list_compactions_since_reply(cache: ThreadCache, tip: Step) -> list[Step]:
+def list_compactions_since_reply(cache: ThreadCache, tip: Step) -> list[CompactionPayload]:
     """Return the compactions since the last reply, newest first, with undone ones."""
 
     def has_reply(steps: Sequence[Step]) -> bool:
         return any(step.kind in _REPLY_KINDS for step in steps)
 
-    found: list[Step] = []
+    found: list[CompactionPayload] = []
     for step in reversed(cache.read_newest(tip.id, has_reply)):
         if step.kind in _REPLY_KINDS:
             break
-        if step.kind == "compaction":
-            found.append(step)
+        if isinstance(step.payload, CompactionPayload):
+            found.append(step.payload)
     return found
-
-
-def _had_limit(compaction: Step, limit: int) -> bool:
-    """True if a compaction was made for a window of at most this limit."""
-    available = compaction.data.get("limit")
-    return not isinstance(available, int) or available <= limit
 
 
 def _explain_state(state: SessionState, trigger: CompactionTrigger) -> NoCompaction | None:
@@ -254,12 +307,21 @@ def _explain_below_trigger(options: CompactionOptions, call: CallPlan) -> NoComp
 def _explain_empty_plan(call: CallPlan) -> NoCompaction:
     keep_turns = read_compaction_options(call.window.settings).keep_turns
     hint = f"the newest turns stay as they are ({keep_turns} at least); set compaction.keep_turns to keep fewer"
-    return NoCompaction("nothing-to-summarize", "there is nothing to summarise", hint)
+    return NoCompaction("nothing-to-summarize", "there is nothing to summarize", hint)
 
 
 def _explain_small_plan(planned: PlannedCompaction) -> NoCompaction | None:
     tokens = planned.selection.covered_tokens
-    if tokens >= MIN_COVERED_TOKENS or planned.selection.is_outgrown:
+    if planned.selection.is_outgrown:
         return None
-    what = f"only {tokens:,} tokens could be summarised, and fewer than {MIN_COVERED_TOKENS} are not worth it"
-    return NoCompaction("too-little", what, "wait for more turns, or set compaction.keep_turns to keep fewer")
+    if tokens < MIN_COVERED_TOKENS:
+        what = f"only {tokens:,} tokens could be summarized, and fewer than {MIN_COVERED_TOKENS} are not worth it"
+        return NoCompaction("too-little", what, "wait for more turns, or set compaction.keep_turns to keep fewer")
+    is_early = planned.task.trigger in _EARLY_TRIGGERS and planned.tokens_before < planned.budget.available
+    if not is_early or planned.expected_share >= MIN_FREED_SHARE:
+        return None
+    from nexus_core.text.console import format_share
+
+    share = format_share(max(planned.expected_share, 0))
+    what = f"it would free {share}, and less than {MIN_FREED_SHARE:.0%} is not worth a cold prompt cache"
+    return NoCompaction("not-worth-it", what, "it is tried again before the next call; at the limit it is done anyway")

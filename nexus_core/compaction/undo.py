@@ -6,12 +6,12 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from nexus_core.errors import TurnError, UsageError
-from nexus_core.thread.append import RecordedBefore, append
 from nexus_core.thread.lookup import find_step
 from nexus_core.thread.projection import holds_turn_input
-from nexus_core.thread.totals import MARKER_KINDS
+from nexus_core.thread.state import MARKER_KINDS, RecordedBefore, append
 from nexus_core.types.compaction import RevertedCompaction
 from nexus_core.types.ledger import NewStep
+from nexus_core.types.payloads import CompactionPayload, PinPayload, RevertPayload
 
 if TYPE_CHECKING:
     from nexus_core.compaction.compact import CompactionThread
@@ -31,7 +31,8 @@ def undo(thread: CompactionThread) -> Operation[RevertedCompaction]:
     """
     step = yield from append(thread, lambda state: build_revert_step(thread.cache, state))
     assert step is not None and not isinstance(step, RecordedBefore)  # noqa: S101, PT018 - a revert is always new
-    return RevertedCompaction(step.id, str(step.data["reverts"]), step.compaction)
+    reverted = step.payload.reverts if isinstance(step.payload, RevertPayload) else ""
+    return RevertedCompaction(step.id, reverted, step.compaction)
 
 
 def build_revert_step(cache: ThreadCache, state: SessionState) -> NewStep:
@@ -41,8 +42,8 @@ def build_revert_step(cache: ThreadCache, state: SessionState) -> NewStep:
         TurnError: No compaction is in effect.
     """
     latest = find_latest_compaction(cache, state.tip)
-    data = {"restores": latest.restored, "reverts": latest.compaction, "cut": None}
-    return NewStep(kind="revert", closes=state.open_turn is None, data=data)
+    payload = RevertPayload(restores=latest.restored, reverts=latest.compaction, cut=None)
+    return NewStep(kind="revert", closes=state.open_turn is None, data=payload.to_json())
 
 
 def find_latest_compaction(cache: ThreadCache, tip: Step | None) -> RevertedCompaction:
@@ -96,24 +97,25 @@ def _find_first_step(ledger: Ledger, compaction: Step) -> str | None:
     """Return the first step that the previous compaction kept; None without one."""
     before = None if compaction.parent is None else ledger.step(compaction.parent)
     previous = None if before is None or before.compaction is None else ledger.step(before.compaction)
-    if previous is None:
-        return None
-    first = previous.data.get("first_kept")
-    return first if isinstance(first, str) else previous.id
+    return None if previous is None else _get_first_kept(previous) or previous.id
 
 
 def _find_end_position(ledger: Ledger, compaction: Step) -> int:
     """Return the position of the first kept step."""
-    first = compaction.data.get("first_kept")
-    kept = ledger.step(first) if isinstance(first, str) else None
+    first = _get_first_kept(compaction)
+    kept = None if first is None else ledger.step(first)
     return compaction.position if kept is None else kept.position
+
+
+def _get_first_kept(compaction: Step) -> str | None:
+    return compaction.payload.first_kept if isinstance(compaction.payload, CompactionPayload) else None
 
 
 def _list_kept_before_end(ledger: Ledger, compaction: Step) -> set[str]:
     """Return steps before the first kept one that stay: pins, and its turn's input."""
-    pinned, first = compaction.data.get("pinned"), compaction.data.get("first_kept")
-    kept = set(map(str, pinned)) if isinstance(pinned, list) else set()
-    first_step = ledger.step(first) if isinstance(first, str) else None
+    first, payload = _get_first_kept(compaction), compaction.payload
+    kept = set(payload.pinned) if isinstance(payload, CompactionPayload) else set()
+    first_step = None if first is None else ledger.step(first)
     if first_step is not None and first_step.id != first_step.turn:
         steps = ledger.thread(first_step.id, first=first_step.turn)
         kept |= {step.id for step in steps if holds_turn_input(step)}
@@ -137,15 +139,16 @@ def pin(thread: CompactionThread, name: str, *, remove: bool) -> Operation[bool]
 
 def build_pin_step(ledger: Ledger, label: str, state: SessionState, name: str, *, remove: bool) -> NewStep | None:
     """Return the step with the new pins; None if nothing changes. Raises as `pin`."""
-    step = None if name in state.pins else _require_step(ledger, label, state, name)
+    step = None if name in state.newest.pins else _require_step(ledger, label, state, name)
     step_id = name if step is None else step.id
-    is_pinned = step_id in state.pins
+    is_pinned = step_id in state.newest.pins
     if is_pinned is not remove:
         return None
     if step is not None and not remove:
         _ensure_pinnable(ledger, state, step)
-    pins = [each for each in state.pins if each != step_id]
-    return NewStep(kind="pin", closes=state.open_turn is None, data={"pins": pins if remove else [*pins, step_id]})
+    pins = [each for each in state.newest.pins if each != step_id]
+    payload = PinPayload(pins=tuple(pins) if remove else (*pins, step_id))
+    return NewStep(kind="pin", closes=state.open_turn is None, data=payload.to_json())
 
 
 def _require_step(ledger: Ledger, label: str, state: SessionState, name: str) -> Step:

@@ -81,7 +81,7 @@ def test_no_more_than_two_calls_of_models_fail_and_the_result_is_typed(fault: st
 
     assert sum(len(model.asked) for model in models) == 2
     assert [name for name, _ in raised.value.failures] == ["model0", "model1"]
-    assert str(raised.value).startswith("the conversation could not be summarised: model0 ")
+    assert str(raised.value).startswith("the conversation could not be summarized: model0 ")
 
 
 def test_after_two_models_have_failed_one_that_needs_none_still_answers() -> None:
@@ -327,7 +327,7 @@ def test_in_the_form_that_uses_the_cache_the_call_itself_is_given() -> None:
         (conversation(), call_of(*conversation(), Message("user", f"kept: {KEY}"))),
         (conversation(), call_of(*conversation(), system=f"Use {KEY}.")),
     ],
-    ids=["summarised", "kept", "system prompt"],
+    ids=["summarized", "kept", "system prompt"],
 )
 def test_a_call_with_secrets_is_not_repeated(messages: list[Message], context: AssembledContext) -> None:
     fake = Fake(GOOD)
@@ -388,7 +388,8 @@ def test_a_summary_that_is_longer_than_allowed_is_shortened() -> None:
     assert "left out" in summary.text
 
 
-def test_nobody_counts_the_tokens_of_an_endless_answer() -> None:
+@pytest.mark.parametrize("characters", [1_000_000, pytest.param(50_000_000, marks=pytest.mark.slow)])
+def test_nobody_counts_the_tokens_of_an_endless_answer(characters: int) -> None:
     counted: list[int] = []
 
     def count(text: str) -> int:
@@ -396,8 +397,8 @@ def test_nobody_counts_the_tokens_of_an_endless_answer() -> None:
         return words(text)
 
     task = SummaryTask(conversation(), 200)
-    with pytest.raises(SummaryError, match="fake wrote 50,000,000 characters in place of "):
-        run(ask_summarizers(task, [Fake("x" * 50_000_000).summarizer], count))
+    with pytest.raises(SummaryError, match=f"fake wrote {characters:,} characters in place of "):
+        run(ask_summarizers(task, [Fake("x" * characters).summarizer], count))
 
     assert max(counted) < 100_000
 

@@ -16,9 +16,10 @@ from nexus_core.compaction.compose import (
     divide_summary_limit,
     read_evidence,
 )
-from nexus_core.compaction.options import CompactionOptions, FidelityPolicy
+from nexus_core.compaction.trigger import CompactionOptions, FidelityPolicy
 from nexus_core.tokens.estimator import estimate
 from nexus_core.types.compaction import ThreadMessage
+from nexus_core.types.payloads import CompactionPayload
 from tests.compaction.threads import answered, called, said, words
 from tests.effort import examples
 
@@ -101,7 +102,7 @@ def test_nothing_is_looked_for_where_nobody_wants_it() -> None:
 
 def test_evidence_goes_on_over_several_compactions() -> None:
     first = composed([said("Fix src/a.py for ABC-1.")])
-    second = composed([answered("src/b.py", "s5", 5)], previous=read_evidence(first.evidence.to_json()))
+    second = composed([answered("src/b.py", "s5", 5)], previous=read_evidence(first.evidence.to_payload()))
     third = composed([answered("nothing new", "s8", 8)], previous=second.evidence)
 
     assert "- [s1] Fix src/a.py for ABC-1." in third.text
@@ -109,21 +110,56 @@ def test_evidence_goes_on_over_several_compactions() -> None:
     assert [fact.text for fact in third.evidence.facts] == ["src/b.py", "src/a.py", "ABC-1"]
 
 
+def test_words_of_the_user_survive_a_chain_in_which_they_had_no_room() -> None:
+    rules = [said(f"Never touch src/part{number}.py, whatever happens.", f"s{number}", number) for number in range(30)]
+    cramped = composed(rules, quote_limit=30)
+    carried = read_evidence(cramped.evidence.to_payload())
+    roomy = composed([answered("ok", "s40", 40)], quote_limit=1000, previous=carried)
+
+    assert cramped.text.count("Never touch") < 10
+    assert all(f"s{number}" in cramped.text for number in range(30))
+    assert roomy.text.count("Never touch") == 30
+
+
+def test_rules_have_room_before_facts() -> None:
+    rule = said("Never touch this: " + " ".join(f"src/part{number}.py" for number in range(40)))
+    facts = answered(" ".join(f"lib/module{number}.py" for number in range(200)), "s7", 7)
+
+    text = compose_summary("x", covered=[rule, facts], fact_limit=60, quote_limit=20, count=words, limit=160).text
+
+    assert rule.message.content in text
+    assert words(text) <= 160
+
+
+def test_room_that_the_prose_leaves_is_used() -> None:
+    covered = [answered(" ".join(f"src/module{number}.py" for number in range(40)), "s7")]
+
+    def compose(limit: int) -> ComposedSummary:
+        return compose_summary("Done.", covered=covered, fact_limit=20, quote_limit=10, count=words, limit=limit)
+
+    assert len(compose(0).fidelity["path"].retained) < 20
+    assert len(compose(300).fidelity["path"].retained) == 40
+    assert words(compose(100).text) <= 100
+
+
 @pytest.mark.parametrize("data", [None, {}, {"facts": "x", "words": 3}])
 def test_a_compaction_of_another_program_has_no_evidence(data: object) -> None:
-    assert read_evidence(data) == Evidence()
+    assert read_evidence(CompactionPayload.from_json(data)) == Evidence()
 
 
 @pytest.mark.acceptance("B-09")
 def test_the_room_of_a_summary_is_divided() -> None:
-    assert divide_summary_limit(10_000, facts=4000, quotes=4000, prose=8000) == (3314, 3313, 3313)
+    assert divide_summary_limit(10_060) == (1666, 5001, 3333)
+    assert divide_summary_limit(100_000) == (4000, 49_971, 33_313)
     assert divide_summary_limit(100_000, facts=4000, quotes=3000) == (4000, 4000, 3000)
-    assert divide_summary_limit(10, facts=4000, quotes=4000, prose=8000) == (1, 0, 0)
+    assert divide_summary_limit(1000, facts=0, quotes=0) == (940, 0, 0)
+    assert divide_summary_limit(10) == (1, 0, 0)
 
 
 @pytest.mark.acceptance("B-09")
 def test_a_summary_takes_its_share_of_the_window_and_no_more_than_it_can_use() -> None:
     assert compute_summary_limit(CompactionOptions(summary_budget_ratio=0.1), 20_000) == 2000
+    assert compute_summary_limit(CompactionOptions(), 1_000_000) == 250_000
     assert compute_summary_limit(CompactionOptions(evidence_tokens=100, user_tokens=200), 1_000_000) == 4360
     assert compute_summary_limit(CompactionOptions(evidence=False), 1_000_000) == 4060
 
@@ -180,3 +216,18 @@ def test_facts_and_words_keep_to_their_shares(texts: list[str], room: int) -> No
     text = compose_summary("word", covered=covered, fact_limit=facts, quote_limit=quotes, count=estimate).text
 
     assert estimate(text) <= room
+
+
+def test_a_small_window_carries_little_from_one_compaction_to_the_next() -> None:
+    evidence = Evidence()
+
+    for number in range(60):
+        text = "\n".join(f"See src/part{number}/file{line}.py for reason {line}." for line in range(40))
+        covered = [said(text, f"s{2 * number}", 2 * number), answered(text, f"s{2 * number + 1}", 2 * number + 1)]
+        done = compose_summary(
+            "Done.", covered=covered, previous=evidence, fact_limit=200, quote_limit=100, count=words, limit=400
+        )
+        evidence = done.evidence
+
+    assert len(evidence.facts) == 500
+    assert sum(len(quote.text) for quote in evidence.quotes) <= 40_000

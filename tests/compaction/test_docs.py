@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nexus_core.compaction.options import CompactionOptions
+from nexus_core.compaction.trigger import CompactionOptions
 from nexus_core.config.schema import CompactionConfig
 from nexus_core.testing import check_plugin
 from nexus_core.types.compaction import FACT_CLASSES

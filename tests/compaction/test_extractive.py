@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_core.compaction.extractive import extractive_summarizer, summarize_extractively
-from nexus_core.thread.summary_message import create_summary_message
+from nexus_core.thread.projection import create_summary_message
 from nexus_core.tokens.estimator import estimate
 from nexus_core.types.compaction import SummaryRequest
-from nexus_core.types.messages import Image, Message, ToolCall, ToolResult
+from nexus_core.types.messages import Image, Message, Text, ToolCall, ToolResult
 from tests.compaction.threads import conversation, words
 from tests.effort import examples
 from tests.history.conversations import any_messages
@@ -38,7 +38,6 @@ def test_each_turn_says_what_was_asked_done_and_achieved() -> None:
 
     assert summarize_extractively(request(messages), words) == (
         "- Asked: Login is slow. Fix src/auth.py please.\n"
-        "  Did: bash (2 times), edit_file\n"
         "  Changed: src/auth.py\n"
         "  Failed: pytest -q (exit 1): KeyError: 'user'\n"
         "  Outcome: I cached the session. Login is fast now."
@@ -146,6 +145,67 @@ def test_a_long_question_is_told_by_its_first_sentence_and_what_it_is_about() ->
     assert text.startswith("- Asked: Fix the parser.")
     assert "The parser fails on tabs." in text
     assert len(text) < 400
+
+
+def test_words_before_a_cut_are_not_an_outcome() -> None:
+    cut = [
+        Message("user", "Fix the colors."),
+        Message("assistant", "The problem is that both terminals map gray. The problem is clear."),
+        *ran("a", "ok"),
+        Message("assistant", (Text("Now let me finish the theme properly:"), ToolCall("b", "bash", {}))),
+        Message("tool", (ToolResult("b", "ok", "bash"),)),
+    ]
+
+    assert summarize_extractively(request(cut), words) == (
+        "- Asked: Fix the colors.\n  So far: The problem is that both terminals map gray."
+    )
+
+
+def test_code_and_headings_are_not_torn_out_of_a_reply() -> None:
+    reply = (
+        "Perfect!\n\n## Changes\n\n```ts\nconst a = 1;\n```\n- `dark.json` is darker\n\nBoth themes render alike now."
+    )
+
+    text = summarize_extractively(request([Message("user", "Go on."), Message("assistant", reply)]), words)
+
+    assert text == "- Asked: Go on.\n  Outcome: `dark.json` is darker; Both themes render alike now."
+
+
+@pytest.mark.parametrize(
+    ("reply", "outcome"),
+    [
+        (
+            "The theme falls back.\n1. On startup (`initTheme`)\n2. **During a switch (`",
+            "The theme falls back. On startup (`initTheme`)",
+        ),
+        ("Updated:\n- link (green)\n- bullet (blue)", "Updated: link (green); bullet (blue)"),
+        ("Ready to tag. Run this:\n```sh\ngit tag\n```", "Ready to tag."),
+    ],
+)
+def test_an_outcome_has_no_torn_sentences(reply: str, outcome: str) -> None:
+    text = summarize_extractively(request([Message("user", "Go on."), Message("assistant", reply)]), words)
+
+    assert text == f"- Asked: Go on.\n  Outcome: {outcome}"
+
+
+def test_a_long_question_is_cut_at_a_word_and_commands_to_the_program_are_not_asked() -> None:
+    asked = f"/model\nplease {'make it so that this works ' * 20}\nError: no"
+
+    text = summarize_extractively(request([Message("user", asked), Message("assistant", "Done, it works.")]), words)
+
+    first, _, outcome = text.partition("\n")
+    assert first.startswith("- Asked: please make it so")
+    assert first.endswith((" this…", " works…", " make…", " it…", " so…", " that…"))
+    assert outcome == "  Outcome: Done, it works."
+
+
+def test_beside_the_evidence_only_outcomes_are_told() -> None:
+    messages = [*conversation(2), Message("user", "And?"), *ran("z", "ok")]
+
+    text = summarize_extractively(request(messages, evidence="What the user said: …"), words)
+
+    assert text.count("- Asked: Please look at src/part") == 2
+    assert all(word not in text for word in ("Changed", "Failed", "And?"))
 
 
 def test_it_asks_no_model() -> None:

@@ -76,12 +76,40 @@ def test_a_command_is_kept_with_how_it_ended(result: str, is_error: bool, note: 
     ("tool", "command"),
     [
         ("shell", ["bash", "-lc", "make test"]),
-        ("exec_command", "make test\nrm -r build"),
+        ("exec_command", "\n  make test\n\n"),
         ("run_terminal_cmd", ["make", "test"]),
     ],
 )
 def test_a_command_may_be_a_list_or_a_script(tool: str, command: object) -> None:
     assert found(called(tool, {"command": command}), "command") == {"make test": ""}
+
+
+COMMIT = """git add -A && git commit -m "$(cat <<'EOF'
+Return an error from setTheme
+
+The caller shows it.
+EOF
+)" && git push"""
+
+
+@pytest.mark.parametrize(
+    ("command", "kept"),
+    [
+        ("make test\n\nrm -r build", "make test\nrm -r build"),
+        (
+            COMMIT,
+            (
+                "git add -A && git commit -m \"$(cat <<'EOF'\nReturn an error from setTheme "
+                '[… 22 characters left out …]\nEOF\n)" && git push'
+            ),
+        ),
+        ("cat > a.txt <<EOF\none line\nEOF", "cat > a.txt <<EOF\none line\nEOF"),
+        ("cat > a.txt <<EOF\nfirst\nnever closed", "cat > a.txt <<EOF\nfirst [… 13 characters left out …]"),
+        ("echo " + "x" * 595, "echo " + "x" * 395 + " [… 200 characters left out …]"),
+    ],
+)
+def test_a_command_is_kept_whole_but_for_long_texts_in_it(command: str, kept: str) -> None:
+    assert list(found(called("bash", {"command": command}), "command")) == [kept]
 
 
 def test_a_command_that_is_run_again_ends_as_it_did_last() -> None:
@@ -138,6 +166,7 @@ def test_what_people_say_is_read_too() -> None:
         ("number", "2026-03-01"): "s1",
         ("identifier", "parse_rule"): "s2",
         ("number", "20 ms"): "s2",
+        ("decision", "I keep `parse_rule` under 20 ms; ValueError: no."): "s2",
     }
 
 
@@ -148,6 +177,63 @@ def test_thoughts_and_instructions_are_not_read() -> None:
     ]
 
     assert extract_facts(messages) == ()
+
+
+SOURCE = 'throw new Error("no theme");\nError: Variable reference not found\nthis.showError(\n12: error: "x"'
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "errors"),
+    [
+        ("read_file", {"path": "a.ts"}, []),
+        ("bash", {"command": "cat a.ts | head -5"}, []),
+        ("bash", {"command": "cd src && grep -n Error a.ts"}, []),
+        ("bash", {"command": "git diff"}, []),
+        ("bash", {"command": "npm test"}, ["Error: Variable reference not found"]),
+        ("bash", {"command": "cat a.ts && npm test"}, ["Error: Variable reference not found"]),
+    ],
+)
+def test_source_code_that_a_tool_printed_is_not_an_error(
+    tool: str, arguments: dict[str, Any], errors: list[str]
+) -> None:
+    assert list(found(called(tool, arguments, SOURCE), "error")) == errors
+
+
+def test_a_failed_call_says_why_in_its_first_line() -> None:
+    failed = called("edit", {"path": "a.py"}, "String to replace not in a.py\nif x:", is_error=True)
+
+    assert list(found(failed, "error")) == ["String to replace not in a.py"]
+    assert found(called("bash", {"command": "grep x a"}, "Command exited with code 1", is_error=True), "error") == {}
+
+
+def test_errors_after_the_first_of_an_output_count_less() -> None:
+    output = "\n".join(f"a.ts({number},1): error TS2345: no" for number in range(8))
+    other = called("bash", {"command": "ls"}, position=4)
+
+    ranked = merge_facts((), extract_facts([*called("bash", {"command": "tsc"}, output), *other]))
+
+    assert [fact.text[5:6] for fact in ranked if fact.kind == "error"] == list("01234567")
+    assert [fact.note for fact in ranked if fact.kind == "error"] == [""] * 5 + ["following"] * 3
+
+
+def test_a_refused_call_is_a_decision_with_its_reason() -> None:
+    refusal = (
+        "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\nUse vis."
+    )
+
+    assert found(called("Edit", {"file_path": "a.ts"}, refusal, is_error=True), "decision") == {
+        "The user refused Edit a.ts: Use vis.": "rejected"
+    }
+
+
+def test_details_do_not_displace_decisions() -> None:
+    numbers = [Fact("number", f"{number} ms", step="s", position=500) for number in range(400)]
+    decision = Fact("decision", "We use vis.", step="s", position=0)
+
+    carried = merge_facts([decision], numbers, limit=80)
+
+    assert decision in carried
+    assert len(carried) == 11
 
 
 def test_uses_are_counted_by_step() -> None:

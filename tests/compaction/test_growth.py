@@ -1,4 +1,4 @@
-"""However hostile a text is, looking for facts in it and summarising it take time in proportion to its length."""
+"""However hostile a text is, looking for facts in it and summarizing it take time in proportion to its length."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def thread(turns: int) -> list[ThreadMessage]:
         ],
         one_in=3,
     ),
-    ids=["extract", "merge", "compose", "prompt", "summarise"],
+    ids=["extract", "merge", "compose", "prompt", "summarize"],
 )
 def test_eight_times_the_turns_take_about_eight_times_as_long(work: Callable[[list[ThreadMessage]], object]) -> None:
     short, long = thread(50), thread(400)

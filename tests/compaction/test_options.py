@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nexus_core import ConfigError, Nexus
-from nexus_core.compaction.options import CompactionOptions, read_compaction_options
+from nexus_core.compaction.trigger import CompactionOptions, read_compaction_options
 from nexus_core.config.schema import CompactionConfig, Config
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus

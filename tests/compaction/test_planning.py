@@ -1,4 +1,4 @@
-"""Which steps of a thread are summarised: turns stay whole, calls keep their results, what must stay comes first."""
+"""Which steps of a thread are summarized: turns stay whole, calls keep their results, what must stay comes first."""
 
 from __future__ import annotations
 
@@ -108,6 +108,50 @@ def test_only_where_the_open_turn_alone_is_over_what_stays_begins_inside_of_it()
     assert (found.plan.first_kept, found.turn) == ("t1.7", "t1")
     assert steps(found.kept) == ["t1", "t1.7", "t1.7r", "t1.8", "t1.8r", "t1.9", "t1.9r"]
     assert steps(found.covered)[:4] == ["t0", "t0.0", "t1.0", "t1.0r"]
+
+
+def test_long_turns_keep_question_and_answer_where_whole_ones_free_too_little() -> None:
+    long = (50, *[200] * 4, 50)
+    thread = outline_thread(turns((10, 20), long, long, (50, 50), (50, *[200] * 5), open_last=True), open_turn="t4")
+
+    found = selected(thread, budget(3200, 1900))
+
+    assert steps(found.pinned) == ["t1", "t1.4", "t2", "t2.4"]
+    assert steps(found.kept)[:3] == ["t3", "t3.0", "t4"]
+    assert steps(found.covered)[2:6] == ["t1.0", "t1.0r", "t1.1", "t1.1r"]
+    assert found.covered_tokens == 10 + 20 + 2 * 4 * 200
+
+
+def test_ends_that_were_carried_stay_while_a_turn_goes_on() -> None:
+    carried = turns((50, 50), (50, 50))
+    thread = outline_thread(
+        turns((50, *[200] * 14), open_last=True), open_turn="t0", carried=[_as_carried(each) for each in carried]
+    )
+
+    found = selected(thread, budget(3000, 1900))
+
+    assert steps(found.pinned) == ["old-t0", "old-t0.0", "old-t1", "old-t1.0"]
+
+
+def _as_carried(message: ThreadMessage) -> ThreadMessage:
+    return message._replace(step=f"old-{message.step}", turn="", is_input=False)
+
+
+@pytest.mark.parametrize(
+    ("kept", "complaint"),
+    [(("t0.0",), "without the rest of its group"), (("gone",), "which is not in the thread")],
+)
+def test_a_plan_keeps_whole_groups_only(kept: tuple[str, ...], complaint: str) -> None:
+    class Planner:
+        @hookimpl
+        def nexus_compaction_plan(self) -> CompactionPlan:
+            return CompactionPlan(first_kept="t1", kept_steps=kept)
+
+    host = Nexus(layers=False, installed=False, plugins=[Planner()]).host
+    thread = outline_thread(turns((10, 200, 10), (10, 10)))
+
+    with pytest.raises(PluginError, match=complaint):
+        select(thread, budget(), host)
 
 
 def test_the_newest_group_stays_however_large_it_is() -> None:
@@ -233,7 +277,7 @@ def test_where_nobody_answers_nothing_is_summarised() -> None:
         ("t6.1r", "begins no turn"),
         ("nowhere", "begins no turn"),
         (None, "keeps nothing of the open turn"),
-        ("t0", "summarises nothing"),
+        ("t0", "summarizes nothing"),
     ],
 )
 def test_a_plan_that_would_tear_things_apart_is_refused(first: str | None, words: str) -> None:
@@ -384,7 +428,7 @@ def test_a_second_compaction_plans_from_where_the_first_one_kept(
     )
 
     if again is not None and again.plan.first_kept is not None:
-        # Whatever is kept from a step on must not bring back what the first compaction has summarised.
+        # Whatever is kept from a step on must not bring back what the first compaction has summarized.
         gone = {step for group in found.covered for step in group.steps}
         order = [each.step for each in (*(m for m in messages), *later)]
         assert gone.isdisjoint(order[max(at for at, step in enumerate(order) if step == again.plan.first_kept) :])

@@ -1,4 +1,4 @@
-"""What a model is asked that summarises."""
+"""What a model is asked that summarizes."""
 
 from __future__ import annotations
 
@@ -56,6 +56,18 @@ def test_an_earlier_summary_is_carried_forward() -> None:
 
     assert prompt.index("They chose Redis.") < prompt.index("Why is login slow?")
     assert "Carry over from the earlier summary whatever still holds" in prompt
+
+
+def test_a_model_gets_the_facts_that_stand_beside_its_summary() -> None:
+    prompt = build_summarize_prompt(
+        [Message("user", "x")], evidence="Files changed:\n- [s1] src/a.py", redact_secrets=False
+    )
+
+    assert re.search(
+        r"BEGIN EVIDENCE \w+ \(shown to the reader beside your summary\) -+\nFiles changed:\n- \[s1\]", prompt
+    )
+    assert "Do not list them again" in prompt
+    assert "Do not list them again" not in build_summarize_prompt([Message("user", "x")], redact_secrets=False)
 
 
 def test_nothing_in_the_record_ends_it() -> None:

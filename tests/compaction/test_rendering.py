@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_core.compaction.quotes import render_facts
+from nexus_core.compaction.evidence import render_facts
 from nexus_core.tokens.estimator import estimate
 from nexus_core.types.compaction import FACT_CLASSES, Fact
 from tests.compaction.threads import words
@@ -55,6 +57,96 @@ def test_one_class_does_not_crowd_out_the_others() -> None:
     block = render_facts([*many, last], 200, estimate)
 
     assert last in block.facts
+
+
+def commands(count: int) -> list[Fact]:
+    return [
+        Fact("command", f"pytest tests/test_part{number}.py --verbose", "", f"STEP{number:02}", 1, 20 * number)
+        for number in range(count)
+    ]
+
+
+def test_what_does_not_fit_is_named_by_topic_and_step() -> None:
+    facts = commands(40)[::-1]
+
+    block = render_facts(facts, 400, estimate)
+
+    shown, _, index = block.text.partition("More is in the ledger. Steps to read again, by topic:\n")
+    missing = [fact for fact in facts if fact not in block.facts]
+    assert 5 < len(missing) < 40
+    assert all(fact.step in index for fact in missing)
+    assert all(fact.step in shown for fact in block.facts)
+    assert estimate(block.text) <= 400
+
+
+def test_topics_are_the_files_that_facts_are_about() -> None:
+    facts = [
+        Fact("error", f"src/theme.ts:{number}: error TS2345: " + "no " * 30, "", f"STEP{number:02}", 1, number)
+        for number in range(20)
+    ]
+
+    assert "\n- theme.ts: STEP" in render_facts(facts, 300, words).text
+
+
+def test_a_step_that_is_named_elsewhere_is_not_named_again() -> None:
+    facts = commands(40)[::-1]
+    named = {fact.step for fact in facts}
+
+    assert "More is in the ledger" not in render_facts(facts, 400, estimate, named=named).text
+
+
+def test_where_the_index_does_not_fit_its_ends_are_named() -> None:
+    block = render_facts(commands(400)[::-1], 160, estimate)
+
+    assert "- everything else: STEP00\u2026" in block.text
+    assert estimate(block.text) <= 160
+
+
+def test_commands_of_neighboring_steps_share_a_line_with_the_first_and_last_step() -> None:
+    facts = [
+        Fact("command", "make", "exit 2", "s1", 3, 1),
+        Fact("command", "git add -A\ngit commit", "", "s3", 1, 3),
+        Fact("command", "ls", "", "s50", 1, 50),
+    ]
+
+    assert render_facts(facts, 1000, estimate).text == (
+        "Commands:\n- [s1\u2026s3] make (exit 2, 3 times)\n  git add -A\n    git commit\n- [s50] ls"
+    )
+
+
+def test_a_run_of_commands_is_not_longer_than_a_few() -> None:
+    facts = [Fact("command", f"make part{number}", "", f"s{number:02}", 1, number) for number in range(20)]
+
+    leads = re.findall(r"^- \[(.*)\]", render_facts(facts, 1000, estimate).text, re.MULTILINE)
+
+    assert leads == ["s00\u2026s07", "s08\u2026s15", "s16\u2026s19"]
+
+
+def test_of_facts_that_are_equally_important_the_shorter_ones_stay() -> None:
+    short = [Fact("command", f"make part{number}", "", f"STEP{number:02}", 1, 20 * number) for number in range(20)]
+    long = [
+        Fact("command", f"{'x' * 300} {number}", "", f"STEP{number:02}", 1, 20 * number) for number in range(20, 25)
+    ]
+
+    block = render_facts([*long, *short], 500, estimate)
+
+    assert sum(fact in block.facts for fact in short) > 10
+
+
+def test_changed_files_have_room_before_everything_else() -> None:
+    changed = [Fact("path", f"src/part{number}.py", "changed", f"s{number}", 1, number) for number in range(20)]
+
+    block = render_facts([*commands(40)[::-1], *changed], 900, estimate)
+
+    assert set(changed) <= set(block.facts)
+
+
+def test_rejected_attempts_have_a_heading_of_their_own() -> None:
+    facts = [Fact("decision", "We use vis.", "", "s1"), Fact("decision", "Loops did not work.", "rejected", "s2")]
+
+    assert render_facts(facts, 1000, estimate).text == (
+        "Decisions and findings:\n- [s1] We use vis.\nTried and rejected:\n- [s2] Loops did not work."
+    )
 
 
 def test_without_room_there_is_no_block() -> None:

@@ -1,4 +1,4 @@
-"""Which messages of a conversation in memory are summarised, and what becomes of the conversation."""
+"""Which messages of a conversation in memory are summarized, and what becomes of the conversation."""
 
 from __future__ import annotations
 

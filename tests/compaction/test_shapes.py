@@ -87,6 +87,8 @@ def test_a_word_that_begins_like_a_unit_is_none_in_any_language() -> None:
         "...",
         "e.g.",
         "Node.js",
+        "console.log",
+        "event.key",
         "1.2.3",
         "i.e.",
         "//",

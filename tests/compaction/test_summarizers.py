@@ -1,4 +1,4 @@
-"""Who summarises: the caller's function, those of plugins, and the one that is always there."""
+"""Who summarizes: the caller's function, those of plugins, and the one that is always there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.compaction.threads import conversation, words
 
 
 class Headlines:
-    """A plugin that summarises by the first words of what the user said."""
+    """A plugin that summarizes by the first words of what the user said."""
 
     @hookimpl
     def nexus_summarizers(self) -> list[Summarizer]:

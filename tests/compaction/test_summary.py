@@ -14,7 +14,7 @@ from nexus_core import Nexus, Session
 from nexus_core.dialects.registry import get_dialect
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
-from nexus_core.thread.summary_message import (
+from nexus_core.thread.projection import (
     build_session_summary,
     create_summary_message,
     get_summary_trust,
