@@ -1,6 +1,7 @@
 """Values and helpers for plugin authors, besides the few names in `nexus_core`.
 
 dialects.py   for plugins that provide a dialect: request bodies, replies, call ids, media
+memory.py     for plugins that find memories: search in turns, ranking of other texts, rules of the user
 ledgers.py    for plugins that store or read conversations: stores, rows, steps, search
 files.py      for plugins that read or write files: layers, repositories, locks, owners
 text.py       for plugins that pass on text: hidden characters, markers, secrets, front matter
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from nexus_core.tokens.messages import count_messages
     from nexus_core.tokens.tokenizers import find_import_error
     from nexus_core.types.api import Dialect
-    from nexus_core.types.budget import GroupSizes, Model, ModelCounter, TokenCounter, TruncationStrategy
+    from nexus_core.types.budget import GroupSizes, Model, ModelCounter, ModelPrice, TokenCounter, TruncationStrategy
     from nexus_core.types.compaction import (
         CompactionBudget,
         CompactionPlan,
@@ -43,12 +44,23 @@ if TYPE_CHECKING:
     )
     from nexus_core.types.layers import Layer, LayerConfig, LayerText, LoadedLayers, SkippedFile
     from nexus_core.types.ledger import Ledger, Step
+    from nexus_core.types.memory import Embedder, Memory, MemoryQuery, MemorySource
     from nexus_core.types.messages import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
     from nexus_core.types.messages import Part as Part
     from nexus_core.types.messages import ResultPart as ResultPart
     from nexus_core.types.messages import Role as Role
-    from nexus_core.types.plugins import Command, Extra, HookCall, PluginInfo, Problem
+    from nexus_core.types.plugins import Command, Extra, HookCall, PluginInfo, Problem, Toolset
     from nexus_core.types.prompt import AgentRole, ArrangedMessages, ArrangeRequest, PastMessage, Renderer
+    from nexus_core.types.providers import (
+        CancelSignal,
+        Provider,
+        ProviderReply,
+        ProviderToolCall,
+        ProviderUsage,
+        ReasoningDelta,
+        TextDelta,
+    )
+    from nexus_core.types.providers import ProviderEvent as ProviderEvent
     from nexus_core.types.settings import InitFile, MergePolicy, PluginSettings, Settings
     from nexus_core.types.settings import InitScope as InitScope
 
@@ -56,11 +68,13 @@ _HOMES = {
     "AgentRole": "nexus_core.types.prompt:AgentRole",
     "ArrangeRequest": "nexus_core.types.prompt:ArrangeRequest",
     "ArrangedMessages": "nexus_core.types.prompt:ArrangedMessages",
+    "CancelSignal": "nexus_core.types.providers:CancelSignal",
     "Command": "nexus_core.types.plugins:Command",
     "CompactionBudget": "nexus_core.types.compaction:CompactionBudget",
     "CompactionPlan": "nexus_core.types.compaction:CompactionPlan",
     "Console": "nexus_core.text.console:Console",
     "Dialect": "nexus_core.types.api:Dialect",
+    "Embedder": "nexus_core.types.memory:Embedder",
     "Extra": "nexus_core.types.plugins:Extra",
     "File": "nexus_core.types.messages:File",
     "GroupSizes": "nexus_core.types.budget:GroupSizes",
@@ -73,16 +87,26 @@ _HOMES = {
     "LayerText": "nexus_core.types.layers:LayerText",
     "Ledger": "nexus_core.types.ledger:Ledger",
     "LoadedLayers": "nexus_core.types.layers:LoadedLayers",
+    "Memory": "nexus_core.types.memory:Memory",
+    "MemoryQuery": "nexus_core.types.memory:MemoryQuery",
+    "MemorySource": "nexus_core.types.memory:MemorySource",
     "MergePolicy": "nexus_core.types.settings:MergePolicy",
     "Model": "nexus_core.types.budget:Model",
     "ModelCounter": "nexus_core.types.budget:ModelCounter",
+    "ModelPrice": "nexus_core.types.budget:ModelPrice",
     "Opaque": "nexus_core.types.messages:Opaque",
     "Part": "nexus_core.types.messages:Part",
     "PastMessage": "nexus_core.types.prompt:PastMessage",
     "PluginInfo": "nexus_core.types.plugins:PluginInfo",
     "PluginSettings": "nexus_core.types.settings:PluginSettings",
     "Problem": "nexus_core.types.plugins:Problem",
+    "Provider": "nexus_core.types.providers:Provider",
+    "ProviderEvent": "nexus_core.types.providers:ProviderEvent",
+    "ProviderReply": "nexus_core.types.providers:ProviderReply",
+    "ProviderToolCall": "nexus_core.types.providers:ProviderToolCall",
+    "ProviderUsage": "nexus_core.types.providers:ProviderUsage",
     "Reasoning": "nexus_core.types.messages:Reasoning",
+    "ReasoningDelta": "nexus_core.types.providers:ReasoningDelta",
     "Renderer": "nexus_core.types.prompt:Renderer",
     "ResultPart": "nexus_core.types.messages:ResultPart",
     "Role": "nexus_core.types.messages:Role",
@@ -93,6 +117,7 @@ _HOMES = {
     "SummaryRequest": "nexus_core.types.compaction:SummaryRequest",
     "Text": "nexus_core.types.messages:Text",
     "TextCounter": "nexus_core.tokens.estimator:TextCounter",
+    "TextDelta": "nexus_core.types.providers:TextDelta",
     "ThreadGroup": "nexus_core.types.compaction:ThreadGroup",
     "ThreadMessage": "nexus_core.types.compaction:ThreadMessage",
     "ThreadOutline": "nexus_core.types.compaction:ThreadOutline",
@@ -100,6 +125,7 @@ _HOMES = {
     "TokenCounter": "nexus_core.types.budget:TokenCounter",
     "ToolCall": "nexus_core.types.messages:ToolCall",
     "ToolResult": "nexus_core.types.messages:ToolResult",
+    "Toolset": "nexus_core.types.plugins:Toolset",
     "TruncationStrategy": "nexus_core.types.budget:TruncationStrategy",
     "count_messages": "nexus_core.tokens.messages:count_messages",
     "estimate": "nexus_core.tokens.estimator:estimate",
@@ -115,12 +141,14 @@ __all__ = [
     "AgentRole",
     "ArrangeRequest",
     "ArrangedMessages",
+    "CancelSignal",
     "Command",
     "CommandContext",
     "CompactionBudget",
     "CompactionPlan",
     "Console",
     "Dialect",
+    "Embedder",
     "Extra",
     "File",
     "GroupSizes",
@@ -132,15 +160,24 @@ __all__ = [
     "LayerText",
     "Ledger",
     "LoadedLayers",
+    "Memory",
+    "MemoryQuery",
+    "MemorySource",
     "MergePolicy",
     "Model",
     "ModelCounter",
+    "ModelPrice",
     "Opaque",
     "PastMessage",
     "PluginInfo",
     "PluginSettings",
     "Problem",
+    "Provider",
+    "ProviderReply",
+    "ProviderToolCall",
+    "ProviderUsage",
     "Reasoning",
+    "ReasoningDelta",
     "Renderer",
     "Settings",
     "SkippedFile",
@@ -149,6 +186,7 @@ __all__ = [
     "SummaryRequest",
     "Text",
     "TextCounter",
+    "TextDelta",
     "ThreadGroup",
     "ThreadMessage",
     "ThreadOutline",
@@ -156,6 +194,7 @@ __all__ = [
     "TokenCounter",
     "ToolCall",
     "ToolResult",
+    "Toolset",
     "TruncationStrategy",
     "count_messages",
     "estimate",

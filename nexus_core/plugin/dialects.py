@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from nexus_core.plugin._lazy import make_lazy
 
 if TYPE_CHECKING:
-    from nexus_core.dialects.base import ApiDialect, Outline
     from nexus_core.dialects.calls import assign_call_ids, parse_arguments
     from nexus_core.dialects.calls import get_call_arguments as call_arguments
     from nexus_core.dialects.fields import describe_json_value as json_kind
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from nexus_core.dialects.fields import to_json_dict, with_metadata
     from nexus_core.dialects.media import build_media_placeholder as media_note
     from nexus_core.dialects.media import parse_data_url as inline_data
+    from nexus_core.dialects.registry import ApiDialect, Outline
     from nexus_core.dialects.requests import read_each
     from nexus_core.types.api import BEFORE_MESSAGES as BEFORE_MESSAGES  # noqa: PLC0414 - a type or a number, and not in __all__
     from nexus_core.types.api import ApiRules
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from nexus_core.types.messages import Stop as Stop  # noqa: PLC0414 - a type or a number, and not in __all__
 
 _HOMES = {
-    "ApiDialect": "nexus_core.dialects.base:ApiDialect",
+    "ApiDialect": "nexus_core.dialects.registry:ApiDialect",
     "ApiRules": "nexus_core.types.api:ApiRules",
     "BEFORE_MESSAGES": "nexus_core.types.api:BEFORE_MESSAGES",
     "Conversation": "nexus_core.types.messages:Conversation",
-    "Outline": "nexus_core.dialects.base:Outline",
+    "Outline": "nexus_core.dialects.registry:Outline",
     "Reply": "nexus_core.types.messages:Reply",
     "Stop": "nexus_core.types.messages:Stop",
     "assign_call_ids": "nexus_core.dialects.calls:assign_call_ids",

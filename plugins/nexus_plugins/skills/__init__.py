@@ -3,6 +3,7 @@
 call.py          runs the tool `read_skill` in a program's agent loop (public)
 _guides.py       skill guides: discovery, front matter, requirements, past use
 _section.py      the prompt section `Nexus Environment`
+_memories.py     the memory source `skills`
 _diagnosis.py    findings of `nexus doctor`
 _settings.py     settings under `plugins.skills`
 _cli.py          the commands `nexus skill …`
@@ -13,6 +14,7 @@ They are found in `.nexus3`, `.claude`, `.agents` and `.codex`, in the user's ho
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,9 +22,11 @@ from nexus_core import hookimpl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
 
-    from nexus_core import Finding, Request, Section, Tool
-    from nexus_core.plugin import Command, Layer, LoadedLayers, PluginSettings
+    from nexus_core import Finding, Nexus, Request, Section, Tool
+    from nexus_core.plugin import Command, Layer, LoadedLayers, MemorySource, PluginSettings, Toolset
+    from nexus_plugins.skills.call import SkillGuideTool
 
 SKILLS_DIRECTORY = "skills"
 OWN_DIRECTORY = ".nexus3"
@@ -73,6 +77,22 @@ def nexus_static_sections(request: Request, loaded: LoadedLayers) -> list[Sectio
 
 
 @hookimpl
+def nexus_toolsets() -> list[Toolset]:
+    """Return what runs the tool `read_skill`."""
+    from nexus_core.plugin import Toolset
+
+    return [Toolset("skills", open=_open_guides)]
+
+
+def _open_guides(nexus: Nexus) -> AbstractContextManager[SkillGuideTool]:
+    from contextlib import nullcontext
+
+    from nexus_plugins.skills.call import SkillGuideTool
+
+    return nullcontext(SkillGuideTool(nexus))
+
+
+@hookimpl
 def nexus_tools(request: Request, loaded: LoadedLayers) -> list[Tool]:
     """Return the tool `read_skill`, if `plugins.skills.tool` is on and there are skills to read."""
     if not loaded.settings.get("plugins.skills.tool") or request.skills == ():
@@ -81,6 +101,18 @@ def nexus_tools(request: Request, loaded: LoadedLayers) -> list[Tool]:
     from nexus_plugins.skills.call import READ_SKILL
 
     return [READ_SKILL] if find_skills(loaded, request.home) else []
+
+
+@hookimpl
+def nexus_memory_sources(request: Request, loaded: LoadedLayers) -> list[MemorySource]:
+    """Return the source `skills`: guides whose description matches a message."""
+    if request.skills == () or not find_skill_directories(loaded.layers):
+        return []
+    from nexus_core.plugin import MemorySource
+    from nexus_plugins.skills._memories import list_skill_memories, search_skill_memories
+
+    search, list_all = (partial(each, request, loaded) for each in (search_skill_memories, list_skill_memories))
+    return [MemorySource(name="skills", search=search, list_all=list_all)]
 
 
 @hookimpl

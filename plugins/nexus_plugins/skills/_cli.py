@@ -36,6 +36,7 @@ def _complete_names(ctx: typer.Context) -> list[str]:
 
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON with a versioned schema.")]
+RawOption = Annotated[bool, typer.Option("--raw", help="Print Markdown as it is written, on a terminal, too.")]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of a skill.", autocompletion=_complete_names)]
 
 
@@ -64,7 +65,7 @@ def list_skills(ctx: typer.Context, json: JsonOption = False) -> None:
 
 
 @app.command(epilog="\b\nExamples:\n  nexus skill show deploy\n  nexus skill show deploy --json")
-def show(ctx: typer.Context, name: NameArgument, json: JsonOption = False) -> None:
+def show(ctx: typer.Context, name: NameArgument, raw: RawOption = False, json: JsonOption = False) -> None:
     """Print the guide of a skill.
 
     Marks it as used. Nothing in it is run. A guide of a project is what the project says, not what you say.
@@ -81,7 +82,10 @@ def show(ctx: typer.Context, name: NameArgument, json: JsonOption = False) -> No
         guide = neutralize(read_guide_text(capability.guide))
         cli.console.json({"schema": 1, "skill": {**_describe_skill(capability), "guide": guide}})
         return
-    cli.console.text(text)
+    if raw:
+        cli.console.text(text)
+    else:
+        cli.console.markdown(text)
 
 
 def _load_skills(cli: CommandContext) -> tuple[list[SkillCapability], list[GuideProblem]]:

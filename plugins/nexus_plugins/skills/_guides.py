@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from itertools import islice
+from shutil import which
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from nexus_core import FileError, NexusError
@@ -200,10 +202,9 @@ def read_guide_text(guide: SkillGuide) -> str:
     if isinstance(text, SkippedFile):
         raise FileError(text.reason, where=str(guide.path))
     try:
-        body = read_front_matter(text).body.strip("\n")
+        return read_front_matter(text if guide.layer.is_own else strip_hidden(text)).body.strip("\n")
     except FrontMatterError as error:
         raise FileError(str(error), where=f"{guide.path}:{error.line}") from None
-    return body if guide.layer.is_own else strip_hidden(body)
 
 
 class _GuideCandidate(NamedTuple):
@@ -369,8 +370,6 @@ def _get_credential_status(needed: int, unset: int) -> CredentialStatus:
 
 
 def _is_installed(program: str) -> bool:
-    from shutil import which
-
     # Relative entries of PATH would find programs of a project.
     entries = [each for each in os.environ.get("PATH", "").split(os.pathsep) if os.path.isabs(each)]  # noqa: PTH117 - strings
     return which(program, path=os.pathsep.join(entries)) is not None if entries else False
@@ -401,8 +400,6 @@ def mark_guide_used(home: Path, guide: Path) -> None:
 
 
 def _read_used_file(home: Path) -> list[str]:
-    import json
-
     try:
         document = json.loads(read_text(home / USED_GUIDES_FILE) or "{}")
     except (NexusError, ValueError, RecursionError):  # a damaged list must not break the prompt
@@ -412,6 +409,4 @@ def _read_used_file(home: Path) -> list[str]:
 
 
 def _encode_used_file(used: list[str]) -> str:
-    import json
-
     return json.dumps({"schema": 1, "used": used}, indent=1) + "\n"  # ASCII, because a path may have lone surrogates

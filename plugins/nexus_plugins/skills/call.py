@@ -49,6 +49,8 @@ class SkillGuideTool:
         names: The only skills whose guides may be read, such as those of a worker (subagent); None for all.
     """
 
+    risk = "low"  # an agent may read a guide at every permission level
+
     def __init__(self, nexus: Nexus, names: Iterable[str] | None = None) -> None:
         self._nexus = nexus
         self._names = None if names is None else frozenset(names)

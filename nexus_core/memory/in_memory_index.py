@@ -1,0 +1,172 @@
+"""InMemoryStepIndex: an index of turns in memory, for ledgers without one of their own."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+from nexus_core.dialects.neutral import message_to_json
+from nexus_core.ledger.codec import StoredStep
+from nexus_core.memory.step_index import (
+    TURN_BITS,
+    TURNS_PER_NUMBER,
+    IdSpan,
+    IndexedStep,
+    is_id_in_spans,
+    read_forgotten_steps,
+    read_indexed_text,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from nexus_core.memory.step_index import Advance, BranchPart, IndexedText
+    from nexus_core.types.ledger import Ledger, Step
+
+
+class InMemoryStepIndex:
+    """The words of all turns of a ledger, in dictionaries.
+
+    It answers for ledgers in memory, for those of plugins without an index, and for files that cannot be written.
+    """
+
+    def __init__(self) -> None:
+        self._reset()
+
+    def _reset(self) -> None:
+        self._places: dict[str, list[int]] = {}
+        self._facts: dict[int, IndexedStep] = {}
+        self._speakers: dict[str, int] = {}
+        self._numbers: dict[str, list[int]] = {}
+        self._branches: dict[int, str] = {}
+        self._sizes: dict[int, list[int]] = {}
+        self._positions: dict[int, list[int]] = {}
+        self._indexed: dict[str, int] = {}
+        self._directories: dict[str, str] = {}
+        self._owners: dict[str, str] = {}
+        self._ids: dict[str, int] = {}
+        self._forgotten: set[str] = set()
+        self._deletions = 0
+
+    def catch_up(self, ledger: Ledger, *, deletions: int, advance: Advance) -> None:
+        """Index the steps that are new, or all if something was deleted since.
+
+        Args:
+            ledger: The ledger.
+            deletions: The number of its recorded deletions.
+            advance: Called with the number of steps.
+        """
+        if deletions != self._deletions:
+            self._reset()
+            self._deletions = deletions
+        for record in ledger.sessions(status=None):
+            tip = None if record.tip is None else ledger.step(record.tip)
+            if tip is not None:
+                self._owners[tip.branch] = record.label
+                self._directories[tip.branch] = record.payload.cwd or ""
+        for step in ledger.steps():
+            if self._indexed.get(step.branch, -1) < step.position:
+                self._indexed[step.branch] = step.position
+                if step.kind == "forget":
+                    self._forget(ledger, read_forgotten_steps(step.data))
+                if step.id not in self._forgotten:
+                    self._add(step)
+                advance(1)
+
+    def _forget(self, ledger: Ledger, names: Sequence[str]) -> None:
+        self._forgotten.update(names)
+        for name in names:
+            id_, step = self._ids.pop(name, None), ledger.step(name)
+            if id_ is None or step is None:
+                continue
+            del self._facts[id_]
+            for stem, is_rest in _list_stems(_read_step_text(step)):
+                self._places[stem].remove(id_ << 1 | is_rest)
+                if not self._places[stem]:
+                    del self._places[stem]
+
+    def _add(self, step: Step) -> None:
+        text = _read_step_text(step)
+        if text is None:
+            return
+        numbers = self._numbers.setdefault(step.branch, [])
+        if not numbers or self._sizes[numbers[-1]][0] == TURNS_PER_NUMBER:
+            number = len(self._branches) + 1
+            numbers.append(number)
+            self._branches[number] = step.branch
+            self._sizes[number] = [0, 0]
+            self._positions[number] = []
+        number = numbers[-1]
+        size = self._sizes[number]
+        id_ = number << TURN_BITS | size[0]
+        size[0] += 1
+        size[1] += text.length
+        self._positions[number].append(step.position)
+        speaker = self._speakers.setdefault(text.speaker.lower(), len(self._speakers) + 1) if text.speaker else 0
+        self._facts[id_] = IndexedStep(step.id, step.created // 1000, speaker, text.flags, text.length)
+        self._ids[step.id] = id_
+        for stem, is_rest in _list_stems(text):
+            self._places.setdefault(stem, []).append(id_ << 1 | is_rest)
+
+    def find_parts(self, parts: Sequence[BranchPart]) -> list[IdSpan]:
+        """Return the ids of the indexed turns in parts of branches."""
+        found = []
+        for branch, last in parts:
+            for number in self._numbers.get(branch, ()):
+                positions = self._positions[number]
+                count = len(positions) if last is None else bisect_right(positions, last)
+                if count:
+                    found.append(self._span(number, count))
+        return sorted(found)
+
+    def find_directory(self, directory: str) -> list[IdSpan]:
+        """Return the ids of the turns of sessions that work in a directory or below it."""
+        below = directory.rstrip(os.sep) + os.sep
+        numbers = [
+            number
+            for number, branch in self._branches.items()
+            if (there := self._directories.get(branch, "")) == directory or there.startswith(below)
+        ]
+        return [self._span(number, self._sizes[number][0]) for number in sorted(numbers)]
+
+    def find_all(self) -> list[IdSpan]:
+        """Return the ids of all turns: one range, or none."""
+        sizes = self._sizes.values()
+        turns, words = sum(size[0] for size in sizes), sum(size[1] for size in sizes)
+        return [IdSpan(min(self._facts), max(self._facts), turns, words)] if self._facts else []
+
+    def _span(self, number: int, turns: int) -> IdSpan:
+        low, (all_turns, words) = number << TURN_BITS, self._sizes[number]
+        return IdSpan(low, low + turns - 1, turns, words * turns // all_turns)
+
+    def find_postings(self, stem: str, spans: Sequence[IdSpan], limit: int) -> list[int]:
+        """Return places of a stem in ranges, the newest `limit` of them."""
+        places = [place for place in self._places.get(stem, ()) if is_id_in_spans(place >> 1, spans)]
+        return sorted(places, reverse=True)[:limit]
+
+    def read_facts(self, ids: Collection[int]) -> dict[int, IndexedStep]:
+        """Return the facts of turns by id, without ids that no turn has."""
+        return {id_: self._facts[id_] for id_ in ids if id_ in self._facts}
+
+    def find_speakers(self) -> Mapping[str, int]:
+        """Return the numbers of speakers by their names in lower case."""
+        return self._speakers
+
+    def find_branches(self, numbers: Collection[int]) -> dict[int, tuple[str, str]]:
+        """Return branch and session name by the number of a branch."""
+        return {number: (self._branches[number], self._owners.get(self._branches[number], "")) for number in numbers}
+
+
+def _read_step_text(step: Step) -> IndexedText | None:
+    messages = (
+        step.stored_messages if isinstance(step, StoredStep) else [message_to_json(each) for each in step.messages]
+    )
+    return read_indexed_text(step.kind, messages)
+
+
+def _list_stems(text: IndexedText | None) -> Iterator[tuple[str, bool]]:
+    """Yield the stems of a turn, each with True if it is one of the rest."""
+    if text is not None:
+        yield from ((stem, False) for stem in text.said)
+        yield from ((stem, True) for stem in text.rest)

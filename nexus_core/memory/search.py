@@ -1,0 +1,404 @@
+"""search_steps: the turns of a ledger that fit a question best, by its words."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import partial
+from logging import getLogger
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from nexus_core.errors import LedgerError, LedgerUnreachableError, UnknownNameError, UsageError
+from nexus_core.ledger.codec import StoredStep
+from nexus_core.ledger.deletion import DeletableLedger
+from nexus_core.ledger.ledger import StoreLedger, find_message_texts
+from nexus_core.memory.in_memory_index import InMemoryStepIndex
+from nexus_core.memory.step_index import KINDS, TURN_BITS, BranchPart, ignore_progress
+from nexus_core.memory.step_scores import StepScope, rank_steps
+from nexus_core.memory.words import find_query_words, find_stems, get_index_stem, split_words
+from nexus_core.text.secrets import redact, redact_json
+from nexus_core.types.base import dataclass
+from nexus_core.types.messages import ROLES
+from nexus_core.types.payloads import InputPayload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from nexus_core.memory.step_index import Advance, IndexedStep, StepIndex, StoredStepIndex
+    from nexus_core.memory.step_scores import ScoredStep, StepRanking
+    from nexus_core.types.ledger import Ledger, SessionRecord, Step, StepKind
+
+MIN_SHARE_OF_BEST = 0.4
+"""The share of the best score below which hits are noise: leaving them out costs a third of a point of recall."""
+SNIPPET_CHARACTERS = 240
+"""Characters of a snippet, unless a query says otherwise."""
+MIN_REPEATED_CHARACTERS = 40
+"""Characters of a snippet from which on another hit of its session with the same one is left out."""
+_MAX_SNIPPET_SOURCE = 20_000
+"""Characters of a message in which a snippet is looked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepQuery:
+    """A question to the turns of a ledger.
+
+    Attributes:
+        text: The question: any text of any length.
+        session: Only that session, by its name; None for all.
+        directory: Only sessions that work in that directory or below it; None for all.
+        roles: Only turns whose first message has one of these roles; () for all.
+        kinds: Only steps of these kinds; () for all.
+        since, until: Only steps made at that time or later, and before that time, in milliseconds since 1970.
+        exclude_sessions: Sessions whose turns are no results, such as the one that asks.
+        limit: The maximum number of hits.
+        snippet_characters: The maximum number of characters of a snippet.
+    """
+
+    text: str
+    session: str | None = None
+    directory: str | None = None
+    roles: tuple[str, ...] = ()
+    kinds: tuple[StepKind, ...] = ()
+    since: int | None = None
+    until: int | None = None
+    exclude_sessions: tuple[str, ...] = ()
+    limit: int = 10
+    snippet_characters: int = SNIPPET_CHARACTERS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepHit:
+    """A step that fits a question.
+
+    Attributes:
+        session: The name of a session that has the step.
+        step: The id of the step.
+        turn: The id of its turn.
+        kind: The kind of the step.
+        created: When it was appended, in milliseconds since 1970.
+        role: The role of its first message.
+        text: A snippet with as many words of the question as possible, redacted.
+        score: Higher is better; comparable within one result.
+        words: The words of the question in the snippet; none if only the steps around it have them.
+    """
+
+    session: str
+    step: str
+    turn: str
+    kind: StepKind
+    created: int
+    role: str
+    text: str
+    score: float
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchResult:
+    """The hits of a question.
+
+    Attributes:
+        hits: The best turns, best first.
+        sessions: The names of the sessions that fit best, best first.
+        coverage: The share of the question's words, weighted by their rarity, that the best turn and its neighbours
+            have: from 0 to 1. A low one says that the answer is probably not there.
+        unknown_names: Names, paths and identifiers of the question that occur nowhere in the scope.
+        turns: The number of turns that were searched.
+    """
+
+    hits: tuple[StepHit, ...]
+    sessions: tuple[str, ...]
+    coverage: float
+    unknown_names: tuple[str, ...]
+    turns: int
+
+    @property
+    def strong_hits(self) -> tuple[StepHit, ...]:
+        """The hits without those whose score is far below that of the best."""
+        floor = MIN_SHARE_OF_BEST * self.hits[0].score if self.hits else 0.0
+        return tuple(hit for hit in self.hits if hit.score >= floor)
+
+
+def search_steps(ledger: Ledger, query: StepQuery, *, advance: Advance = ignore_progress) -> SearchResult:
+    """Return the turns of a ledger that fit a question best.
+
+    Steps that are new are indexed first: the first search of a large ledger takes a while. A ledger that cannot be
+    written is indexed in memory.
+
+    Args:
+        ledger: The ledger.
+        query: The question and its filters.
+        advance: Called with the number of steps that were indexed since its last call.
+
+    Raises:
+        UnknownNameError: There is no such session, role or kind.
+        UsageError: The limit is not positive.
+    """
+    _check_query(query)
+    index: StoredStepIndex | None = None
+    if isinstance(ledger, StoreLedger) and (get_index := getattr(ledger.store, "step_index", None)) is not None:
+        index = get_index()
+    if isinstance(ledger, StoreLedger) and index is not None:
+        for attempt in range(2):
+            try:
+                if attempt:
+                    index.drop()
+                if index.catch_up(advance):
+                    return ledger.store.read(partial(_search_stored, ledger, index, query))
+                break
+            except (LedgerUnreachableError, UnknownNameError):
+                raise
+            except Exception as error:  # noqa: BLE001 - a damaged index may raise anything, and can be built anew
+                getLogger("nexus_core.memory").warning("the search index is damaged and is built anew (%s)", error)
+    return _search_in_memory(ledger, query, advance)
+
+
+def find_sender(ledger: Ledger, turn: str) -> str:
+    """Return who sent the message that opened a turn; "" if it has no sender."""
+    step = ledger.step(turn)
+    return "" if step is None else read_sender(step)
+
+
+def read_sender(step: Step) -> str:
+    """Return who sent a user message; "" for a step that says nothing of that."""
+    event = step.payload.event if isinstance(step.payload, InputPayload) else None
+    sender = event.get("source") if event else None
+    return sender if isinstance(sender, str) else ""
+
+
+def _check_query(query: StepQuery) -> None:
+    if query.limit < 1:
+        raise UsageError(f"the limit is {query.limit}", hint="it must be 1 or more")
+    for role in query.roles:
+        if role not in ROLES:
+            raise UnknownNameError("role", role, ROLES)
+    for kind in query.kinds:
+        if kind not in KINDS:
+            raise UnknownNameError("kind", kind, KINDS)
+
+
+def _search_stored(ledger: StoreLedger, index: StoredStepIndex, query: StepQuery) -> SearchResult:
+    ranking = rank_steps(index, query.text, _find_scope(ledger, index, query))
+
+    def read_steps(best: Sequence[ScoredStep]) -> dict[int, Step]:
+        rows = index.read_steps([each.facts.step for each in best])
+        if len(rows) < len({each.facts.step for each in best}):
+            raise LedgerError("the search index is damaged: it names a step that is not there")
+        return {each.id: StoredStep(rows[each.facts.step], ledger.blob) for each in best}
+
+    return _build_result(ledger, index, query, ranking, read_steps)
+
+
+_MEMORY_INDEXES: WeakKeyDictionary[Any, InMemoryStepIndex] = WeakKeyDictionary()
+
+
+def _search_in_memory(ledger: Ledger, query: StepQuery, advance: Advance) -> SearchResult:
+    index = _MEMORY_INDEXES.setdefault(ledger, InMemoryStepIndex())
+    deletions = len(ledger.deletions()) if isinstance(ledger, DeletableLedger) else 0
+    index.catch_up(ledger, deletions=deletions, advance=advance)
+    ranking = rank_steps(index, query.text, _find_scope(ledger, index, query))
+
+    def read_steps(best: Sequence[ScoredStep]) -> dict[int, Step]:
+        found = {each.id: ledger.step(each.facts.step) for each in best}
+        return {id_: step for id_, step in found.items() if step is not None}
+
+    return _build_result(ledger, index, query, ranking, read_steps)
+
+
+def _find_scope(ledger: Ledger, index: StepIndex, query: StepQuery) -> StepScope:
+    if query.session is not None:
+        spans = index.find_parts(_find_session_parts(ledger, query.session))
+        if query.directory is not None:
+            inside = index.find_directory(os.path.abspath(query.directory))  # noqa: PTH100 - as sessions record it
+            spans = [span for span in spans if any(each.low <= span.low <= each.high for each in inside)]
+    elif query.directory is not None:
+        spans = index.find_directory(os.path.abspath(query.directory))  # noqa: PTH100 - as sessions record it
+    else:
+        spans = index.find_all()
+    excluded = {span for name in query.exclude_sessions for span in index.find_parts(_find_session_parts(ledger, name))}
+    return StepScope(spans, sorted(excluded), _build_filter(query))
+
+
+def _find_session_parts(ledger: Ledger, name: str) -> list[BranchPart]:
+    """Return the parts of branches that a session consists of.
+
+    Raises:
+        UnknownNameError: There is no such session.
+    """
+    record = ledger.session(name)
+    if record is None:
+        raise UnknownNameError("session", name, [each.label for each in ledger.sessions(status=None)])
+    return [*_find_parts(ledger, record)]
+
+
+def _find_parts(ledger: Ledger, record: SessionRecord) -> Iterable[BranchPart]:
+    if record.tip is None:
+        return
+    if not isinstance(ledger, StoreLedger):
+        last = {step.branch: step.position for step in ledger.thread(record.tip)}
+        yield from (BranchPart(branch, position) for branch, position in last.items())
+        return
+    place = ledger.store.read(partial(ledger.store.place, record.tip))
+    branch, position = (place.branch, place.position) if place else (None, -1)
+    while branch is not None:
+        yield BranchPart(branch, position)
+        row = ledger.store.read(partial(ledger.store.branch, branch))
+        if row is not None and row.position >= position:  # a damaged ledger
+            return
+        branch, position = (row.parent, row.position) if row else (None, -1)
+
+
+def _build_filter(query: StepQuery) -> Callable[[IndexedStep], bool] | None:
+    if not query.roles and not query.kinds and query.since is None and query.until is None:
+        return None
+
+    def accepts(facts: IndexedStep) -> bool:
+        return (
+            (not query.roles or facts.role in query.roles)
+            and (not query.kinds or facts.kind in query.kinds)
+            and (query.since is None or facts.created >= query.since // 1000)
+            and (query.until is None or facts.created * 1000 < query.until)
+        )
+
+    return accepts
+
+
+def _build_result(
+    ledger: Ledger,
+    index: StepIndex,
+    query: StepQuery,
+    ranking: StepRanking,
+    read_steps: Callable[[Sequence[ScoredStep]], dict[int, Step]],
+) -> SearchResult:
+    numbers = sorted(ranking.numbers, key=lambda number: (-ranking.numbers[number], number))[: query.limit]
+    names = _name_sessions(ledger, index, query, set(numbers))
+    words = {word.stem: word.text for word in find_query_words(query.text)}
+    hits: dict[tuple[str, str], StepHit] = {}
+    at = 0
+    while len(hits) < query.limit and at < len(ranking.turns):
+        best = ranking.turns[at : at + query.limit - len(hits)]
+        at += len(best)
+        steps = read_steps(best)
+        if unnamed := {each.id >> TURN_BITS for each in best} - names.keys():
+            names |= _name_sessions(ledger, index, query, unnamed)
+        for each in best:
+            if each.id in steps:
+                hit = _build_hit(each, steps[each.id], names, words, query)
+                # Programs repeat the same list in many calls: one of them is enough.
+                is_short = len(hit.text) < MIN_REPEATED_CHARACTERS
+                hits.setdefault((hit.session, hit.step if is_short else hit.text), hit)
+    return SearchResult(
+        hits=tuple(hits.values()),
+        sessions=tuple(dict.fromkeys(name for number in numbers if (name := names[number]))),
+        coverage=round(ranking.coverage, 4),
+        unknown_names=ranking.unknown_names,
+        turns=ranking.searched,
+    )
+
+
+def _build_hit(
+    score: ScoredStep, step: Step, names: dict[int, str], words: dict[str, str], query: StepQuery
+) -> StepHit:
+    snippet = find_snippet(step, set(words), query.snippet_characters)
+    found = {stem for match in _WORD.finditer(snippet) for stem in _find_word_stems(match[0])}
+    return StepHit(
+        session=names[score.id >> TURN_BITS],
+        step=step.id,
+        turn=step.turn,
+        kind=step.kind,
+        created=step.created,
+        role=score.facts.role,
+        text=snippet,
+        score=round(score.score, 4),
+        words=tuple(word for stem, word in words.items() if stem in found),
+    )
+
+
+def _name_sessions(ledger: Ledger, index: StepIndex, query: StepQuery, numbers: set[int]) -> dict[int, str]:
+    """Return the names of sessions by the numbers of their branches; the one that is searched if there is one."""
+    if query.session is not None and (record := ledger.session(query.session)) is not None:
+        return dict.fromkeys(numbers, record.label)
+    branches = index.find_branches(numbers)
+    if len(branches) < len(numbers):
+        raise LedgerError("the search index is damaged: a branch is missing")
+    names = {number: name for number, (_, name) in branches.items()}
+    if all(names.values()):
+        return names
+    # The session that made the branch was deleted, and others go on from it.
+    owners: dict[str, str] = {}
+    for record in reversed(ledger.sessions(status=None)):
+        for part in _find_parts(ledger, record):
+            owners.setdefault(part.branch, record.label)
+    return {number: name or owners.get(branches[number][0], "") for number, name in names.items()}
+
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+def find_snippet(step: Step, stems: set[str], most: int) -> str:
+    """Return the part of a step with the most of the words, redacted, of at most `most` characters.
+
+    Args:
+        step: The step.
+        stems: The stems of the words.
+        most: The maximum number of characters.
+    """
+    # The value of an argument is redacted with its name, which may be the only evidence for a password.
+    texts = [text for message in step.messages for text in find_message_texts(message, redact_json) if text.strip()]
+    if len(texts) == 1 and len(texts[0]) <= most:
+        return " ".join(redact(texts[0]).text.split())
+    best, best_count = texts[0] if texts else "", -1
+    best_at = 0
+    for text in texts:
+        at, count = _find_window(text[:_MAX_SNIPPET_SOURCE], stems, most)
+        if count > best_count:
+            best, best_at, best_count = text, at, count
+    # Redacted before it is cut: a part of a secret is not recognized as one.
+    source = best[:_MAX_SNIPPET_SOURCE]
+    hidden = redact(source).text
+    if hidden != source:
+        best_at, _ = _find_window(hidden, stems, most)
+    best = hidden
+    start = _find_word_start(best, best_at)
+    cut = best[start : start + most]
+    return " ".join((("…" if start else "") + cut + ("…" if start + most < len(best) else "")).split())
+
+
+def _find_window(text: str, stems: set[str], most: int) -> tuple[int, int]:
+    """Return where the `most` characters with the most different words begin, and how many these are."""
+    places = [
+        (match.start(), match.end(), stem)
+        for match in _WORD.finditer(text)
+        for stem in _find_word_stems(match[0])
+        if stem in stems
+    ]
+    best_at, best_count = 0, 0
+    first = 0
+    counts: dict[str, int] = {}
+    for start, end, stem in places:
+        counts[stem] = counts.get(stem, 0) + 1
+        while end - places[first][0] > most and places[first][0] < start:
+            left = places[first][2]
+            counts[left] -= 1
+            if not counts[left]:
+                del counts[left]
+            first += 1
+        if len(counts) > best_count:
+            best_count = len(counts)
+            spare = max(most - (end - places[first][0]), 0) // 3
+            best_at = max(0, places[first][0] - spare)
+    return (0 if len(text) <= most else min(best_at, max(len(text) - most, 0))), best_count
+
+
+def _find_word_stems(word: str) -> Iterable[str]:
+    # Most words are in lower case and have one stem.
+    return (get_index_stem(word),) if word.isascii() and word.islower() else find_stems(split_words(word))
+
+
+def _find_word_start(text: str, at: int) -> int:
+    """Return the beginning of the word at an index, if it is near."""
+    if at <= 0 or at >= len(text):
+        return max(0, at)
+    space = max(text.rfind(" ", max(0, at - 20), at), text.rfind("\n", max(0, at - 20), at))
+    return space + 1 if space >= 0 else at

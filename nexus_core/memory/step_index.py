@@ -1,0 +1,272 @@
+"""Turns of an index: the words and facts of a step, and the numbers by which indexes refer to them.
+
+A turn is one step of a ledger that has something to find. Its id is the number of its branch, times `TURNS_PER_NUMBER`,
+plus its place in the branch: the turns before and after it are the neighbouring ids. A branch with more turns gets a
+second number. In an index of words, a place is the id of a turn twice, plus 1 for words of tool results and of the rest
+of a long message.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from itertools import islice
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args
+
+from nexus_core.ledger.ledger import find_strings
+from nexus_core.memory.words import TIME_WORD, WORDS_VERSION, find_stems, split_words
+from nexus_core.types.ledger import StepKind
+from nexus_core.types.messages import ROLES, SESSION_START
+from nexus_core.types.payloads import ForgetPayload, read_step_payload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from nexus_core.ledger.store import StepFields
+
+    Advance = Callable[[int], None]
+    """Called with the number of steps that were indexed since its last call."""
+
+TURN_BITS = 20
+TURNS_PER_NUMBER = 1 << TURN_BITS
+MAX_SAID_CHARACTERS = 700
+"""Characters of a message that count in full; what follows is mostly quoted or generated."""
+MAX_REST_CHARACTERS = 4_000
+"""Characters of tool calls, tool results and the rest of a long message that are indexed, from each end."""
+
+KINDS: tuple[StepKind, ...] = get_args(StepKind)
+_UNSEARCHED_KINDS = frozenset({"sealed", "revert", "pin"})
+"""Steps that repeat others: the rendered form of a user message contains instructions and memories besides."""
+
+IS_QUESTION, HAS_TIME = 1, 2
+_ROLE_SHIFT, _KIND_SHIFT = 2, 5
+_SPEAKER = re.compile(r"\s*([A-Z][\w'-]{1,24}(?: [A-Z][\w'-]{1,24})?): +(?=\S)")
+"""A name in front of what a person says, as in transcripts of conversations."""
+
+
+class IndexedStep(NamedTuple):
+    """The facts of an indexed turn that its score depends on.
+
+    Attributes:
+        step: The id of the step, or the store's own reference to it.
+        created: When the step was made, in seconds since 1970.
+        speaker: The number of the speaker's name; 0 for none.
+        flags: Kind, role, and whether it is a question or names a time.
+        length: The number of words of user and assistant text.
+    """
+
+    step: Any
+    created: int
+    speaker: int
+    flags: int
+    length: int
+
+    @property
+    def role(self) -> str:
+        """The role of the first message."""
+        return ROLES[self.flags >> _ROLE_SHIFT & 7]
+
+    @property
+    def kind(self) -> StepKind:
+        """The kind of the step."""
+        return KINDS[self.flags >> _KIND_SHIFT]
+
+
+class IndexedText(NamedTuple):
+    """The words of a step for an index.
+
+    Attributes:
+        said: The stems of what a user or an assistant said first.
+        rest: The other stems: of tool calls, tool results and the rest of long messages.
+        speaker: The name of the speaker; "" if there is none.
+        flags: As in `IndexedStep`.
+        length: The number of words of user and assistant text.
+    """
+
+    said: tuple[str, ...]
+    rest: tuple[str, ...]
+    speaker: str
+    flags: int
+    length: int
+
+    @staticmethod
+    def get_version() -> int:
+        """Return the version of the stems: an index of another one must be built anew."""
+        return WORDS_VERSION
+
+
+class IdSpan(NamedTuple):
+    """A range of turn ids.
+
+    Attributes:
+        low, high: The first and the last id.
+        turns: The number of turns in it.
+        words: The number of words that were said in them.
+    """
+
+    low: int
+    high: int
+    turns: int
+    words: int
+
+    @staticmethod
+    def get_turn_bits() -> int:
+        """Return the bits of an id that number the turns of a branch; those above them number the branches."""
+        return TURN_BITS
+
+
+def is_id_in_spans(id_: int, spans: Sequence[IdSpan]) -> bool:
+    """Return True if one of the ranges, which are in order, has an id."""
+    at = bisect_right(spans, id_, key=_get_low) - 1
+    return at >= 0 and id_ <= spans[at].high
+
+
+_get_low = attrgetter("low")
+
+
+class BranchPart(NamedTuple):
+    """The steps of a branch that belong to a session: those up to a position, all for None."""
+
+    branch: str
+    last: int | None = None
+
+
+class StepIndex(Protocol):
+    """Protocol of a word index of a ledger's turns.
+
+    Stores answer where a word occurs; `nexus_core.memory.step_scores` does everything else.
+    """
+
+    def find_parts(self, parts: Sequence[BranchPart]) -> list[IdSpan]:
+        """Return the ids of the indexed turns in parts of branches."""
+
+    def find_directory(self, directory: str) -> list[IdSpan]:
+        """Return the ids of the turns of sessions that work in a directory or below it."""
+
+    def find_all(self) -> list[IdSpan]:
+        """Return the ids of all turns: one range, or none."""
+
+    def find_postings(self, stem: str, spans: Sequence[IdSpan], limit: int) -> list[int]:
+        """Return places of a stem in ranges, the newest `limit` of them, in any order."""
+
+    def read_facts(self, ids: Collection[int]) -> dict[int, IndexedStep]:
+        """Return the facts of turns by id, without ids that no turn has."""
+
+    def find_speakers(self) -> Mapping[str, int]:
+        """Return the numbers of speakers by their names in lower case."""
+
+    def find_branches(self, numbers: Collection[int]) -> dict[int, tuple[str, str]]:
+        """Return branch and session name by the number of a branch; "" for a session that was deleted."""
+
+
+class StoredStepIndex(StepIndex, Protocol):
+    """An index that a store keeps beside its rows. It is derived from them, and can be dropped at any time."""
+
+    def catch_up(self, advance: Advance) -> bool:
+        """Index the steps that are new. Return False if the index cannot be used, because nothing can be written.
+
+        Args:
+            advance: Called with the number of steps that were indexed since its last call.
+        """
+
+    def drop(self) -> None:
+        """Drop the index. The next `catch_up` builds it anew."""
+
+    def forget(self, names: Sequence[str]) -> None:
+        """Inside `write`, remove the words of steps that are about to be erased."""
+
+    def read_steps(self, steps: Sequence[Any]) -> dict[Any, StepFields]:
+        """Return the rows of steps by their references in `IndexedStep`, without missing ones."""
+
+
+def read_indexed_text(kind: str, messages: str | Sequence[Mapping[str, Any]]) -> IndexedText | None:
+    """Return the words of a step, or None if there is nothing to find in it.
+
+    Args:
+        kind: The kind of the step.
+        messages: Its messages in the neutral format, as JSON or parsed. Damaged ones have no words.
+    """
+    if kind in _UNSEARCHED_KINDS:
+        return None
+    try:
+        parsed = json.loads(messages) if isinstance(messages, str) else messages
+        said, rest, role, speaker = _read_messages(parsed)
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+        return None
+    if kind == "compaction":  # a summary repeats other steps
+        said, rest = "", f"{said}\n{rest}"
+    if not speaker and (named := _SPEAKER.match(said)):
+        speaker, said = named[1], said[named.end() :]
+    first, more = said[:MAX_SAID_CHARACTERS], said[MAX_SAID_CHARACTERS:]
+    if more:
+        rest = f"{more}\n{rest}"
+    words = [*split_words(first)]
+    stems = find_stems(words)
+    others = {stem: None for stem in find_stems(split_words(_cut_middle(rest))) if stem not in stems} if rest else {}
+    if not stems and not others:
+        return None
+    if speaker:
+        others[build_speaker_stem(speaker)] = None
+    flags = ROLES.index(role) << _ROLE_SHIFT | KINDS.index(kind) << _KIND_SHIFT
+    if first.rstrip().endswith("?") and not more:
+        flags |= IS_QUESTION
+    if TIME_WORD.search(first):
+        flags |= HAS_TIME
+    return IndexedText(tuple(stems), tuple(others), speaker, flags, len(words))
+
+
+def read_forgotten_steps(data: str | Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the steps that a step of the kind `forget` takes out of an index.
+
+    Args:
+        data: The data of the step, as JSON or parsed. Damaged data names none.
+    """
+    try:
+        parsed = json.loads(data) if isinstance(data, str) else data
+    except (ValueError, RecursionError):
+        return ()
+    payload = read_step_payload("forget", parsed)
+    return payload.forgotten_steps if isinstance(payload, ForgetPayload) else ()
+
+
+def build_speaker_stem(name: str) -> str:
+    """Return the stem by which the turns of a speaker are found; no word has it."""
+    return "\u00aa" + "".join(split_words(name.lower()))
+
+
+def _read_messages(messages: Sequence[Mapping[str, Any]]) -> tuple[str, str, str, str]:
+    """Return text of users and assistants, texts of tools, the role of the first message, and the speaker's name."""
+    said: list[str] = []
+    rest: list[str] = []
+    for message in messages:
+        if SESSION_START in message.get("extra", ()):  # a note of Nexus
+            continue
+        for part in message.get("parts", ()):
+            kind = part.get("kind")
+            if kind == "text":
+                (rest if message["role"] in ("tool", "system") else said).append(part["text"])
+            elif kind == "tool_call":
+                rest.append(part["name"])
+                rest += islice(find_strings(part.get("arguments")), 200)
+            elif kind == "tool_result":
+                rest += [inner["text"] for inner in part.get("parts", ()) if inner.get("kind") == "text"]
+            elif kind == "reasoning":
+                rest.append(part.get("text", ""))
+            elif kind == "file":
+                rest.append(part.get("name", ""))
+    role = messages[0]["role"] if messages else "user"
+    name = messages[0].get("name", "") if len(messages) == 1 else ""
+    return "\n".join(said), "\n".join(rest), role, name
+
+
+def _cut_middle(text: str) -> str:
+    """Return the beginning and the end of a text: the end of a tool result has its errors."""
+    if len(text) <= 2 * MAX_REST_CHARACTERS:
+        return text
+    return f"{text[:MAX_REST_CHARACTERS]}\n{text[-MAX_REST_CHARACTERS:]}"
+
+
+def ignore_progress(_steps: int) -> None:
+    """Do nothing: the default for `advance`."""

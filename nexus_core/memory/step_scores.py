@@ -1,0 +1,316 @@
+"""Ranking of turns by the words of a question. One engine for all stores.
+
+A word counts for turns up to three away, less with distance: an answer rarely repeats the words of its question. Of
+each word the best place counts, not the sum. Rare words count more than frequent ones. On top of that count: who is
+named, the month that is named, questions (less: they are not answers), and what else the session has.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import defaultdict
+from heapq import nlargest
+from math import log
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core.memory.step_index import HAS_TIME, IS_QUESTION, TURN_BITS, build_speaker_stem, is_id_in_spans
+from nexus_core.memory.words import FRAME_STEMS, MONTHS, find_query_entities, find_query_words, find_stems, split_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nexus_core.memory.step_index import IdSpan, IndexedStep, StepIndex
+    from nexus_core.memory.words import QueryWord
+
+PLACES_BY_TURNS = ((6_000, 1_000_000), (50_000, 1_000))
+MAX_POSTINGS = 300
+"""Places of a word that are read, the newest: all in a scope of up to 6,000 turns, 1,000 up to 50,000, else 300. With
+fewer places than there are, old turns need one rarer word to be found."""
+MAX_SEEDS, MAX_SCOPED_SEEDS, SCOPED_TURNS = 64, 128, 6_000
+MAX_FILTERED_SEEDS = 2_000
+"""Best turns that are scored with their neighbours; more in a scope of up to 6,000 turns, and where filters may reject
+most of them."""
+NEIGHBORS = 3
+DECAYS = ((0, 1.0), (1, 0.8), (2, 0.6), (3, 0.4), (-1, 0.6), (-2, 0.4), (-3, 0.3))
+"""Weight of a word for the turns after it, by distance: answers come after questions."""
+REST_DECAYS = ((0, 1.0),)
+"""The same for a word of a tool call or result, which counts for no other turn: one has words of many topics."""
+REST_WEIGHT = 0.5
+"""Weight of a word in a tool result."""
+LENGTH_WEIGHT, SATURATION = 0.4, 1.2
+NAME_WEIGHT, SPEAKER_FACTOR = 0.5, 1.3
+FRAME_WEIGHT = 0.5
+"""How much a word counts that only frames a question: its answer seldom has it."""
+QUESTION_FACTOR, TIME_FACTOR, DATE_FACTOR = 0.85, 1.2, 2.0
+SESSION_SHARE = 0.1
+"""The share of the session's score in the score of a turn."""
+
+
+class ScoredStep(NamedTuple):
+    """The score of a turn.
+
+    Attributes:
+        score: Higher is better; comparable within one question.
+        id: The id of the turn.
+        facts: Its facts.
+    """
+
+    score: float
+    id: int
+    facts: IndexedStep
+
+
+class StepRanking(NamedTuple):
+    """Ranked turns of a scope.
+
+    Attributes:
+        turns: The best turns, best first.
+        numbers: The score of each branch number with such a turn.
+        coverage: The share of the question's words, weighted by rarity, that the best turn and its neighbours have.
+        unknown_names: Names of the question that do not occur in the scope.
+        searched: The number of turns of the scope.
+    """
+
+    turns: list[ScoredStep]
+    numbers: dict[int, float]
+    coverage: float
+    unknown_names: tuple[str, ...]
+    searched: int
+
+
+class StepScope(NamedTuple):
+    """The turns to search.
+
+    Attributes:
+        spans: Their ids, in order.
+        excluded: Ids among them that are no results, in order.
+        accepts: Returns True for a turn that may be a result; None accepts all.
+    """
+
+    spans: Sequence[IdSpan]
+    excluded: Sequence[IdSpan] = ()
+    accepts: Callable[[IndexedStep], bool] | None = None
+
+    @property
+    def turns(self) -> int:
+        """The number of turns."""
+        return sum(span.turns for span in self.spans)
+
+    def holds(self, id_: int, facts: IndexedStep) -> bool:
+        """Return True if a turn may be a result."""
+        spans = self.spans
+        return (
+            (spans[0].low <= id_ <= spans[0].high if len(spans) == 1 else is_id_in_spans(id_, spans))
+            and not (self.excluded and is_id_in_spans(id_, self.excluded))
+            and (self.accepts is None or self.accepts(facts))
+        )
+
+
+class _WordPostings(NamedTuple):
+    """A word of the question: its weight, and the factor of each turn that has it."""
+
+    weight: float
+    turns: dict[int, float]
+
+
+class _FoundWords(NamedTuple):
+    """The words of a question: those that were found, all stems that occur, the speaker, and the sum of all weights."""
+
+    found: list[_WordPostings]
+    known: set[str]
+    speaker: int
+    weight: float
+
+
+class _NamedDate(NamedTuple):
+    """A month or a year, or both, that a question names; 0 for none."""
+
+    year: int
+    month: int
+
+    def holds(self, created: int) -> bool:
+        moment = time.gmtime(created)
+        return self.year in (0, moment.tm_year) and self.month in (0, moment.tm_mon)
+
+
+NO_RANKING = StepRanking([], {}, 0.0, (), 0)
+
+
+def rank_steps(index: StepIndex, text: str, scope: StepScope) -> StepRanking:
+    """Return the turns of a scope that fit a question best.
+
+    Args:
+        index: Where the words occur.
+        text: The question, any text.
+        scope: The turns to search.
+    """
+    turns = scope.turns
+    names = find_query_entities(text)
+    if not turns:
+        return NO_RANKING._replace(unknown_names=tuple(names))
+    words = _look_up_words(index, text, scope)
+    unknown = tuple(name for name in names if any(stem not in words.known for stem in find_stems(split_words(name))))
+    if not words.found:
+        return NO_RANKING._replace(unknown_names=unknown, searched=turns)
+    scores, covered = _score_turns(index, words.found, scope)
+    adjust = _Adjustment.of(text, words.speaker)
+    numbers = _score_numbers(words.found, {id_ >> TURN_BITS for id_ in scores})
+    ranked = [
+        ScoredStep((score + SESSION_SHARE * numbers[id_ >> TURN_BITS]) * adjust.factor(facts), id_, facts)
+        for id_, (score, facts) in scores.items()
+    ]
+    ranked.sort(key=lambda each: (-each.score, -each.id))
+    best: dict[int, ScoredStep] = {}
+    for each in ranked:
+        best.setdefault(each.id >> TURN_BITS, each)
+    by_number = {
+        number: numbers[number] * (DATE_FACTOR if adjust.has_date(each.facts) else 1.0) + 2 * each.score
+        for number, each in best.items()
+    }
+    return StepRanking(ranked, by_number, min(1.0, covered / words.weight), unknown, turns)
+
+
+def _look_up_words(index: StepIndex, text: str, scope: StepScope) -> _FoundWords:
+    """Return where the words of a question occur in a scope, and how much each counts."""
+    turns = scope.turns
+    limit = next((places for most, places in PLACES_BY_TURNS if turns <= most), MAX_POSTINGS)
+    speakers = index.find_speakers()
+    found: list[_WordPostings] = []
+    known: set[str] = set()
+    named: set[int] = set()
+    total = 0.0
+    for word in find_query_words(text):
+        places = index.find_postings(word.stem, scope.spans, limit)
+        speaker = speakers.get(word.text, 0)
+        if speaker and index.find_postings(build_speaker_stem(word.text), scope.spans, 1):
+            named.add(speaker)
+        else:
+            speaker = 0  # of another conversation
+        if places or speaker:
+            known.add(word.stem)
+        frequency = len(places) if len(places) < limit else _estimate_frequency(places, scope.spans, turns)
+        frequency = min(frequency, turns)
+        weight = log(1 + (turns - frequency + 0.5) / (frequency + 0.5)) * _weigh_word(word, speaker)
+        total += weight
+        if scope.excluded:
+            places = [place for place in places if not is_id_in_spans(place >> 1, scope.excluded)]
+        if places:
+            found.append(_WordPostings(weight, _weight_turns(places)))
+    return _FoundWords(found, known, named.pop() if len(named) == 1 else 0, total or 1.0)
+
+
+def _weigh_word(word: QueryWord, speaker: int) -> float:
+    return NAME_WEIGHT if speaker else FRAME_WEIGHT if word.stem in FRAME_STEMS else 1.0
+
+
+def _weight_turns(places: Sequence[int]) -> dict[int, float]:
+    """Return the factor of each turn that has a word: less where only a tool result has it."""
+    factors: dict[int, float] = {}
+    for place in places:
+        if place & 1:
+            factors.setdefault(place >> 1, REST_WEIGHT)
+        else:
+            factors[place >> 1] = 1.0
+    return factors
+
+
+def _estimate_frequency(places: Sequence[int], spans: Sequence[IdSpan], turns: int) -> int:
+    """Return how many turns of a scope have a word, from how far back its newest places reach."""
+    oldest = min(places) >> 1
+    reached = sum(span.high - max(span.low, oldest) + 1 for span in spans if span.high >= oldest)
+    whole = sum(span.high - span.low + 1 for span in spans)
+    return min(turns, len(places) * whole // max(reached, 1))
+
+
+def _score_turns(
+    index: StepIndex, found: Sequence[_WordPostings], scope: StepScope
+) -> tuple[dict[int, tuple[float, IndexedStep]], float]:
+    """Return scores and facts of the best turns and their neighbours, and the best covered weight."""
+    sums: defaultdict[int, float] = defaultdict(float)
+    for weight, turns in found:
+        for id_, factor in turns.items():
+            sums[id_] += weight * factor
+    count = MAX_SCOPED_SEEDS if scope.turns <= SCOPED_TURNS else MAX_SEEDS
+    seeds = nlargest(count if scope.accepts is None else MAX_FILTERED_SEEDS, sums, key=lambda id_: (sums[id_], id_))
+    candidates = {id_ + distance for id_ in seeds for distance in range(-NEIGHBORS, NEIGHBORS + 1)}
+    # The places whose length counts are up to three turns away from a candidate.
+    near = {id_ + distance for id_ in seeds for distance in range(-2 * NEIGHBORS, 2 * NEIGHBORS + 1)} & sums.keys()
+    facts = index.read_facts(candidates | near)
+    mean_length = max(sum(span.words for span in scope.spans) / scope.turns, 1.0)
+    norm = {
+        id_: (1 + SATURATION) / (1 + SATURATION * (1 - LENGTH_WEIGHT + LENGTH_WEIGHT * fact.length / mean_length))
+        for id_ in near
+        if (fact := facts.get(id_)) is not None
+    }
+    scores: defaultdict[int, float] = defaultdict(float)
+    covered: defaultdict[int, float] = defaultdict(float)
+    for weight, turns in found:
+        best: dict[int, float] = {}
+        for id_ in turns.keys() & near:
+            if id_ not in norm:
+                continue
+            factor = turns[id_]
+            value = factor * norm[id_]
+            for distance, decay in DECAYS if factor == 1.0 else REST_DECAYS:
+                there = id_ + distance
+                if there in candidates and decay * value > best.get(there, 0.0):
+                    best[there] = decay * value
+        for id_, value in best.items():
+            scores[id_] += weight * value
+            covered[id_] += weight * min(1.0, value)
+    # A neighbour may be outside of the scope.
+    accepted = {
+        id_: (score, facts[id_]) for id_, score in scores.items() if id_ in facts and scope.holds(id_, facts[id_])
+    }
+    return accepted, max((covered[id_] for id_ in accepted), default=0.0)
+
+
+def _score_numbers(found: Sequence[_WordPostings], numbers: set[int]) -> dict[int, float]:
+    """Return the score of branches: how many turns of each have how many of the words."""
+    scores = dict.fromkeys(numbers, 0.0)
+    for weight, turns in found:
+        counts: defaultdict[int, int] = defaultdict(int)
+        for id_ in turns:
+            counts[id_ >> TURN_BITS] += 1
+        for number, count in counts.items():
+            if number in scores:
+                scores[number] += weight * count * (1 + SATURATION) / (count + SATURATION)
+    return scores
+
+
+_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+_WHEN = re.compile(r"^\W*(?:when|since when|what (?:time|day|date|year|month)|how long ago|which (?:day|year|month))\b")
+
+
+class _Adjustment(NamedTuple):
+    """Factors for turns that a question asks for in other ways than by words."""
+
+    speaker: int
+    is_when: bool
+    date: _NamedDate | None
+
+    @classmethod
+    def of(cls, text: str, speaker: int) -> _Adjustment:
+        lowered = text[:2_000].lower()
+        year = _YEAR.search(lowered)
+        month = next((MONTHS[word] for word in re.findall(r"[a-z]+", lowered) if word in MONTHS and word != "may"), 0)
+        if not month and re.search(r"\bMay\b", text[:2_000][1:]):
+            month = MONTHS["may"]
+        date = _NamedDate(int(year[0]) if year else 0, month) if year or month else None
+        return cls(speaker, _WHEN.match(lowered) is not None, date)
+
+    def has_date(self, facts: IndexedStep) -> bool:
+        return self.date is not None and self.date.holds(facts.created)
+
+    def factor(self, facts: IndexedStep) -> float:
+        factor = 1.0
+        if self.speaker and facts.speaker == self.speaker:
+            factor *= SPEAKER_FACTOR
+        if facts.flags & IS_QUESTION:
+            factor *= QUESTION_FACTOR
+        if self.is_when and facts.flags & HAS_TIME:
+            factor *= TIME_FACTOR
+        if self.has_date(facts):
+            factor *= DATE_FACTOR
+        return factor

@@ -1,0 +1,183 @@
+"""Notes: one Markdown file each, in the directory `memory` of the user's and the project's `.nexus3`."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core import FileError, Finding, Source
+from nexus_core.plugin import Layer, Memory, SkippedFile
+from nexus_core.plugin.files import LayerReader, make_directories, real_path, write_text_atomically
+from nexus_core.plugin.memory import rank_texts
+from nexus_core.plugin.text import FrontMatterError, read_front_matter, visible_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from nexus_core import Request
+    from nexus_core.plugin import LoadedLayers, MemoryQuery
+    from nexus_core.plugin.text import FlowValue
+
+DIRECTORY = "memory"
+MAX_NOTES = 2000
+"""Notes of one directory that are read, by name: more are not notes that a person keeps."""
+MAX_NOTE_BYTES = 64 * 1024
+MAX_NAME_WORDS, MAX_NAME_CHARACTERS = 6, 60
+"""Words and characters of a note in the name of its file."""
+NOTE_KINDS = ("note", "preference")
+_FINDING = "broken-note"
+_WEB = re.compile(r"https?://", re.IGNORECASE)
+
+
+class FoundNotes(NamedTuple):
+    """The notes of all layers as memories, and findings about files that cannot be used."""
+
+    memories: list[Memory]
+    findings: list[Finding]
+
+
+def search_notes(request: Request, loaded: LoadedLayers, query: MemoryQuery) -> list[Memory]:
+    """Return the notes that match a query, the best first."""
+    from dataclasses import replace
+
+    notes = read_notes(request, loaded).memories
+    texts = [f"{note.title}\n{note.text}" for note in notes]
+    found = rank_texts(query.text, texts, entities=query.entities, limit=query.limit)
+    return [replace(notes[each.place], score=each.score, reason=each.reason) for each in found]
+
+
+def list_notes(request: Request, loaded: LoadedLayers, query: MemoryQuery) -> list[Memory]:  # noqa: ARG001 - as a source is called
+    """Return all notes, the newest first."""
+    return sorted(read_notes(request, loaded).memories, key=lambda note: (-note.time, note.source.uri))
+
+
+def add_note(request: Request, memory: Memory) -> str:
+    """Write a note, and return its path: in the user's directory, or in the project's if its layer is `local`.
+
+    Raises:
+        FileError: It cannot be written.
+    """
+    is_local = memory.source.layer == "local"
+    directory = (request.cwd / ".nexus3" if is_local else request.home) / DIRECTORY
+    if is_local and not real_path(directory).is_relative_to(real_path(request.cwd)):
+        hint = "remove the link, or leave out --project"
+        raise FileError("a link leads out of the project, so nothing is written there", where=str(directory), hint=hint)
+    make_directories(directory, mode=0o755 if is_local else 0o700)
+    name = "-".join(re.findall(r"[^\W_]+", (memory.title or memory.text).casefold())[:MAX_NAME_WORDS]) or "note"
+    created = datetime.fromtimestamp(memory.time / 1000, tz=UTC).date().isoformat()
+    origin = "" if memory.source.uri == "caller:" else f"source: {json.dumps(memory.source.uri, ensure_ascii=False)}\n"
+    text = f"---\nkind: {memory.kind}\ncreated: {created}\n{origin}---\n{memory.text.strip()}\n"
+    for number in range(1, MAX_NOTES):
+        path = directory / f"{name[:MAX_NAME_CHARACTERS]}{f'-{number}' if number > 1 else ''}.md"
+        if not path.exists():
+            write_text_atomically(path, text, mode=0o644 if is_local else 0o600)
+            return str(path)
+    raise FileError("there are too many notes of that name", where=str(directory), hint="give it another --title")
+
+
+def remove_note(request: Request, loaded: LoadedLayers, memory: Memory) -> str:
+    """Delete the file of a note, and return its path.
+
+    Raises:
+        FileError: It is not a note of this directory, or cannot be deleted.
+    """
+    for _, path in _list_files(request, loaded):
+        if str(path) == memory.source.uri:
+            try:
+                path.unlink()
+            except OSError as error:
+                raise FileError(f"cannot delete the note: {error.strerror}", where=str(path)) from error
+            return str(path)
+    raise FileError("there is no such note here", where=memory.source.uri)
+
+
+def read_notes(request: Request, loaded: LoadedLayers) -> FoundNotes:
+    """Read the notes of the user and of the project."""
+    found = FoundNotes([], [])
+    for layer, path in _list_files(request, loaded):
+        try:
+            text = LayerReader(layer).read_text(path, max_bytes=MAX_NOTE_BYTES)
+        except FileError as error:
+            found.findings.append(Finding(_FINDING, f"this note is left out: {error.what}", path))
+            continue
+        if isinstance(text, SkippedFile):
+            found.findings.append(Finding(_FINDING, f"this note is left out: {text.reason}", path))
+            continue
+        memory = _read_note(layer, path, text, found.findings)
+        if memory is not None:
+            found.memories.append(memory)
+    return found
+
+
+def _list_files(request: Request, loaded: LoadedLayers) -> Iterator[tuple[Layer, Path]]:
+    """Yield the files that may be notes, each with its layer: the user's, then those of the project."""
+    usable = [layer for layer in loaded.layers if not layer.only_rules and layer.scope != "defaults"]
+    if all(layer.directory != request.home for layer in usable):  # a user without instructions may have notes
+        usable.insert(0, Layer("global", request.home, "global"))
+    for layer in usable:
+        names: list[str] = []
+        with suppress(OSError):
+            names = sorted(each.name for each in (layer.directory / DIRECTORY).iterdir())
+        notes = [name for name in names if name.endswith(".md") and not name.startswith(".")]
+        yield from ((layer, layer.directory / DIRECTORY / name) for name in notes[:MAX_NOTES])
+
+
+def _read_note(layer: Layer, path: Path, text: str, findings: list[Finding]) -> Memory | None:
+    head: dict[str, FlowValue] = {}
+    body = text
+    if text.startswith("---"):
+        try:
+            head, body = read_front_matter(text)
+        except FrontMatterError as error:
+            findings.append(Finding(_FINDING, f"this note is left out: {error}", path, line=error.line))
+            return None
+    first = text[: len(text) - len(body)].count("\n") + 1
+    stripped = body.strip("\n")
+    if not stripped.strip():
+        findings.append(Finding(_FINDING, "this note is left out: it has no text", path, line=first))
+        return None
+    first += len(body) - len(body.lstrip("\n"))
+    kind = head.get("kind", "note")
+    if kind not in NOTE_KINDS:
+        what = f"its kind must be {' or '.join(NOTE_KINDS)}, not {visible_line(str(kind))}; it is read as a note"
+        findings.append(Finding(_FINDING, what, path, line=_find_line(text, "kind")))
+        kind = "note"
+    created = _parse_date(head.get("created"))
+    if created is None:
+        what = f"its date must be like 2026-11-17, not {visible_line(str(head.get('created')))}"
+        findings.append(Finding(_FINDING, what, path, line=_find_line(text, "created")))
+    origin = head.get("source", "")
+    is_web = isinstance(origin, str) and _WEB.match(origin) is not None
+    return Memory(
+        text=stripped,
+        # A file of a project is never a rule of the user.
+        kind="preference" if kind == "preference" and layer.is_own and not is_web else "note",
+        source=Source(
+            uri=str(path),
+            layer=layer.name,
+            lines=(first, first + stripped.count("\n")),
+            trust="user" if layer.is_own else "project",
+        ),
+        origin="web" if is_web else "user" if layer.is_own else "file",
+        title=path.stem.replace("-", " ").replace("_", " "),
+        time=created or 0,
+    )
+
+
+def _find_line(text: str, key: str) -> int:
+    return next((number for number, line in enumerate(text.split("\n"), 1) if line.lstrip().startswith(f"{key}:")), 1)
+
+
+def _parse_date(value: object) -> int | None:
+    """Return a date in milliseconds since 1970; 0 without one, None if it cannot be parsed."""
+    if value is None or value == "":
+        return 0
+    try:
+        parsed = datetime.fromisoformat(str(value))
+    except ValueError:
+        return None
+    return int((parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp() * 1000)
