@@ -114,12 +114,13 @@ def encoding_error(path: Path, data: bytes, mark: int, offset: int, *, quote: bo
     """Build the error for a file with a byte at `offset` that is not text, after a byte order mark of `mark` bytes."""
     # Bytes that are not text are shown as escapes. Everything before the first of them is text.
     lines = LineIndex(data[mark:].decode("utf-8", "backslashreplace"))
-    position = lines.position(len(data[mark:offset].decode("utf-8")))
+    place = len(data[mark:offset].decode("utf-8"))
+    position = lines.position(place)
     encoding = _guess_encoding(data, offset)
     is_damage = encoding is None and data[offset] == 0
     return setting_error(
         path,
-        lines if quote else LineIndex(cover_text(lines.text)),
+        lines if quote else LineIndex(cover_text(lines.text, place)),
         position,
         title=f"Invalid encoding in {path}",
         message=f"Byte 0x{data[offset]:02x} at offset {offset} is not {'text' if data[offset] == 0 else 'UTF-8'}"

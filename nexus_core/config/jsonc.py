@@ -8,6 +8,7 @@ no lone surrogates, no number out of range, at most 64 levels and 100,000 values
 from __future__ import annotations
 
 import re
+from json.decoder import JSONDecodeError, scanstring  # type: ignore[attr-defined] # typeshed leaves scanstring out
 from math import isfinite
 from typing import NamedTuple
 
@@ -18,11 +19,11 @@ from nexus_core.text.safety import shorten
 # Few patterns, because compiling each takes a tenth of a millisecond at every start.
 _BLANK = re.compile(r"[ \t\n\r]*")
 _LINE = re.compile(r"[^\n\r]*")
-_CHUNK = re.compile(r'[^"\\\x00-\x1f]*')
 _NUMBER = re.compile(r"(-?(?:0|[1-9][0-9]*))(\.[0-9]+)?([eE][-+]?[0-9]+)?")
-_BLANKS = frozenset(" \t\n\r")
-_HEX_DIGITS = frozenset("0123456789abcdefABCDEF")
-_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+# A pair of surrogates, a surrogate alone, or any other escape of a string that is known to be well-formed.
+_ESCAPE = r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<lone>u[dD][89a-fA-F]..)|.)"
+_ESCAPE_DIGITS, _HEX_DIGITS = 4, frozenset("0123456789abcdefABCDEF")
+_BLANKS_AND_SLASH = frozenset(" \t\n\r/")
 _LITERALS: dict[str, tuple[str, bool | None]] = {"t": ("true", True), "f": ("false", False), "n": ("null", None)}
 _MAX_QUOTED_CHARACTERS = 40  # characters of a key that an error repeats
 
@@ -88,12 +89,12 @@ class _JsonParser:
 
     def skip(self, offset: int) -> int:
         """Return the offset of the next character that is neither blank nor comment."""
-        while True:
-            if self._text[offset : offset + 1] in _BLANKS:
-                offset = _BLANK.match(self._text, offset).end()  # type: ignore[union-attr] # it also matches ""
+        while self._text[offset : offset + 1] in _BLANKS_AND_SLASH:
+            offset = _BLANK.match(self._text, offset).end()  # type: ignore[union-attr] # it also matches ""
             if not self._comments or not self._text.startswith(("//", "/*"), offset):
                 return offset
             offset = self._comment_end(offset)
+        return offset
 
     def _comment_end(self, opening: int) -> int:
         if self._text.startswith("//", opening):
@@ -179,45 +180,26 @@ class _JsonParser:
         return after + 1, True
 
     def _string(self, opening: int) -> tuple[str, int]:
-        parts: list[str] = []
-        offset = opening + 1
-        while True:
-            chunk = _CHUNK.match(self._text, offset)
-            assert chunk is not None  # noqa: S101 - it also matches ""
-            parts.append(chunk[0])
-            offset = chunk.end()
-            stop = self._text[offset : offset + 2]
-            if stop.startswith('"'):
-                return "".join(parts), offset + 1
-            if stop in ("", "\\"):
-                raise JsonSyntaxError("Unterminated string starting at", opening)
-            if not stop.startswith("\\"):
-                raise JsonSyntaxError("Invalid control character at", offset)
-            character, offset = self._escape(offset)
-            parts.append(character)
+        try:
+            value, end = scanstring(self._text, opening + 1)
+        except JSONDecodeError as error:
+            # scanstring calls a valid escape invalid if the text ends with it.
+            last = self._text[error.pos + 1 :] if "\\uXXXX" in error.msg else ""
+            if len(last) == _ESCAPE_DIGITS and _HEX_DIGITS.issuperset(last):
+                raise JsonSyntaxError("Unterminated string starting at", opening) from None
+            raise JsonSyntaxError(error.msg, error.pos) from None
+        if not value.isascii():
+            self._refuse_lone_surrogates(value, opening, end)
+        return value, end
 
-    def _escape(self, backslash: int) -> tuple[str, int]:
-        letter = self._text[backslash + 1]
-        if letter in _ESCAPES:
-            return _ESCAPES[letter], backslash + 2
-        if letter != "u":
-            raise JsonSyntaxError("Invalid \\escape", backslash)
-        code = self._code_unit(backslash)
-        if not 0xD800 <= code <= 0xDFFF:  # noqa: PLR2004 - the surrogates
-            return chr(code), backslash + 6
-        low = backslash + 6
-        if code < 0xDC00 and self._text.startswith("\\u", low):  # noqa: PLR2004 - a high surrogate
-            second = self._code_unit(low)
-            if 0xDC00 <= second <= 0xDFFF:  # noqa: PLR2004 - a low one
-                return chr(0x10000 + ((code - 0xD800) << 10) + second - 0xDC00), low + 6
-        raise JsonSyntaxError("Lone surrogate in \\uXXXX escape", backslash)
-
-    def _code_unit(self, backslash: int) -> int:
-        digits = self._text[backslash + 2 : backslash + 6]
-        # Each digit is checked, because int() would accept a sign, a space or an underscore too.
-        if len(digits) < 4 or not _HEX_DIGITS.issuperset(digits):  # noqa: PLR2004 - XXXX
-            raise JsonSyntaxError("Invalid \\uXXXX escape", backslash + 1)
-        return int(digits, 16)
+    def _refuse_lone_surrogates(self, value: str, opening: int, end: int) -> None:
+        """Raise for the first escape of a string that stands for half of a character."""
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            for escape in re.compile(_ESCAPE).finditer(self._text, opening, end):
+                if escape["lone"]:
+                    raise JsonSyntaxError("Lone surrogate in \\uXXXX escape", escape.start()) from None
 
     def _scalar(self, offset: int) -> tuple[JsonValue, int]:
         word, value = _LITERALS.get(self._text[offset : offset + 1], ("", None))

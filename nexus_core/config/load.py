@@ -16,21 +16,21 @@ import re
 from bisect import bisect_right
 from codecs import BOM_UTF8
 from functools import cache, cached_property, partial
+from json import JSONDecoder
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
 
+from nexus_core.config.pointers import split_pointer
 from nexus_core.errors import ConfigError, FileError
-from nexus_core.files.read import MAX_FILE_BYTES, read_bytes
+from nexus_core.files.read import MAX_FILE_BYTES, LayerReader, read_bytes
 from nexus_core.text.safety import visible_line
-from nexus_core.types.layers import SkippedFile
+from nexus_core.types.layers import Layer, SkippedFile
 from nexus_core.types.request import DEFAULT_ANCESTOR_DEPTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from json import JSONDecoder
     from pathlib import Path
 
     from nexus_core.config.jsonc import JsonSpan
-    from nexus_core.files.read import LayerReader
 
 
 class TextPosition(NamedTuple):
@@ -114,8 +114,6 @@ class JsonDocument:
         return self.lines.position(self._follow(pointer)[0].key)
 
     def _follow(self, pointer: str) -> tuple[JsonSpan, bool]:
-        from nexus_core.config.pointers import split_pointer
-
         span = self.root
         for token in split_pointer(pointer):
             member = span.member(token)
@@ -147,8 +145,6 @@ def _is_plain(text: str) -> bool:
 
 @cache
 def _build_decoder() -> JSONDecoder:
-    from json import JSONDecoder
-
     return JSONDecoder(
         object_pairs_hook=_build_object,
         parse_int=_parse_integer,
@@ -307,7 +303,7 @@ def _parse_with_positions(path: Path, text: str, *, comments: bool, empty: JsonV
         message = error.message.removesuffix(" at").removesuffix(" starting")
         if not comments and text.startswith(("//", "/*"), error.offset):
             message = "Comments are not allowed in JSON"
-        shown = lines if quote else LineIndex(cover_text(text))
+        shown = lines if quote else LineIndex(cover_text(text, error.offset))
         raise syntax_error(path, shown, lines.position(error.offset), message) from None
 
 
@@ -421,9 +417,6 @@ def _read_project_file(directory: Path) -> _SettingsFile | None:
     path = directory / "config.json"
     if not os.path.lexists(path):
         return None
-    from nexus_core.files.read import LayerReader
-    from nexus_core.types.layers import Layer, SkippedFile
-
     # A link out of the project is not followed, not even for an error message.
     admission = LayerReader(Layer("local", directory, "local", root=directory.parent))
     document = read_layer_json(path, admission, empty={})

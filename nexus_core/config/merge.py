@@ -7,6 +7,7 @@ inherited list and `{"$remove": […]}` removes items from it. Some keys have a 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -337,6 +338,4 @@ def _get_identity(item: SettingValue) -> Hashable:
     """Return the same value for equal JSON, so that no item is compared with every other."""
     if isinstance(item, str):
         return item
-    import json
-
     return (json.dumps(item, sort_keys=True),)

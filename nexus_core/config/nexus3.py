@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.config.pointers import copy_settings, follow_keys
+from nexus_core.types.plugins import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from nexus_core.types.layers import LayerConfig
-    from nexus_core.types.plugins import Finding
 
     SettingKeys = tuple[str, ...]
 
@@ -84,8 +84,6 @@ def strip_nexus3_settings(configs: Iterable[LayerConfig]) -> tuple[list[LayerCon
         if not found:
             kept.append(config)
             continue
-        from nexus_core.types.plugins import Finding
-
         settings = remove_keys(config.settings, found)
         content = config.settings if config.content is None else config.content
         kept.append(replace(config, settings=settings, content=content))

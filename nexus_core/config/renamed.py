@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.config.pointers import copy_settings
+from nexus_core.types.plugins import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from nexus_core.types.layers import LayerConfig
-    from nexus_core.types.plugins import Finding
 
 RENAMED_SETTINGS = {"compaction.summarisers": "compaction.summarizers"}
 """New names of settings by former name. Both are in the same group."""
@@ -37,8 +37,6 @@ def rename_settings(configs: Iterable[LayerConfig]) -> tuple[list[LayerConfig], 
 
 
 def _rename_setting(config: LayerConfig, group: str, old: str, new: str) -> tuple[LayerConfig, Finding]:
-    from nexus_core.types.plugins import Finding
-
     settings = copy_settings(config.settings)
     values: dict[str, Any] = settings[group]
     position = config.position

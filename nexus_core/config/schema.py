@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from nexus_core.text.safety import visible_line
+from nexus_core.types.budget import MAX_TOKEN_FACTOR, MIN_TOKEN_FACTOR
 from nexus_core.types.request import DEFAULT_ANCESTOR_DEPTH
 
 Ratio = Annotated[float, Field(gt=0, le=1)]
@@ -34,6 +35,23 @@ class ProviderConfig(StrictModel):
     options: dict[str, Any] = Field(default_factory=dict, description="Passed to the provider unchanged.")
 
 
+Price = Annotated[float, Field(ge=0, lt=1e9, allow_inf_nan=False)]
+
+
+class PriceConfig(StrictModel):
+    """Prices of a model in US dollars per million tokens."""
+
+    input: Price = Field(description="Input tokens that are neither read from the prompt cache nor written to it.")
+    output: Price = Field(description="Output tokens.")
+    cache_read: Price | None = Field(default=None, description="Input tokens from the prompt cache.")
+    cache_write: Price | None = Field(default=None, description="Input tokens written to the prompt cache.")
+    cache_write_1h: Price | None = Field(default=None, description="The same for a lifetime of an hour.")
+    date: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")] | None = Field(
+        default=None, description="When the prices were read: 2026-11-17."
+    )
+    source: str | None = Field(default=None, description="Where they are published.")
+
+
 class ModelConfig(StrictModel):
     """Facts about a model that Nexus does not know or has wrong. With `id`, the name is an alias."""
 
@@ -50,6 +68,16 @@ class ModelConfig(StrictModel):
     request_bytes: Annotated[int, Field(gt=0)] | None = Field(
         default=None, description="Most bytes of a request body, if the limit of its API differs from others."
     )
+    token_factor: Annotated[float, Field(ge=MIN_TOKEN_FACTOR, le=MAX_TOKEN_FACTOR)] | None = Field(
+        default=None, description="The provider's tokens per token that Nexus counts, where no tokenizer is public."
+    )
+    tool_call_tokens: Tokens | None = Field(
+        default=None, description="Tokens that the provider adds to each tool call, where no tokenizer is public."
+    )
+    count_error: Annotated[float, Field(ge=0, lt=1)] | None = Field(
+        default=None, description="Share by which such a count may differ from the provider's: 0.1 for 10 %."
+    )
+    price: PriceConfig | None = Field(default=None, description="Its prices, in place of the bundled ones.")
 
 
 class ToolPermissions(StrictModel):
@@ -143,7 +171,7 @@ class CompactionConfig(StrictModel):
     )
     summary_budget_ratio: Ratio = Field(
         default=0.25,
-        description="Share of the available window for the summary and everything that belongs to it.",
+        description="Share of the model's window for the summary and everything that belongs to it.",
     )
     summary_marker: Annotated[str, Field(max_length=200, pattern=r"^[^\r\n]*$")] = Field(
         default="[Previous conversation summary]",
@@ -156,8 +184,12 @@ class CompactionConfig(StrictModel):
         default=True, description="Remove secrets from text that is summarized. Only in your own config."
     )
     evidence: bool = Field(default=True, description="Add facts and verbatim user messages to the summary.")
-    evidence_tokens: Tokens = Field(default=4000, description="Most tokens for the facts.")
-    user_tokens: Tokens = Field(default=4000, description="Most tokens for the user's messages.")
+    evidence_tokens: Tokens | None = Field(
+        default=None, description="Most tokens for the facts; a share of the summary by default."
+    )
+    user_tokens: Tokens | None = Field(
+        default=None, description="Most tokens for the user's messages; a share of the summary by default."
+    )
     fidelity: Literal["warn", "reinject", "off"] = Field(
         default="reinject",
         description="Facts that a summary omits: report them, show them first, or do not check.",
@@ -181,6 +213,29 @@ class CompactionConfig(StrictModel):
         if self.enabled and not self.summarizers:
             raise ValueError("summarizers must name one; 'extractive' needs no model")
         return self
+
+
+class MemoryConfig(StrictModel):
+    """Memories that are added to user messages. Only in your own config."""
+
+    enabled: bool = Field(default=False, description="Search memories for each user message, and inject the best.")
+    position: Literal["system", "before_history", "after_history"] = Field(
+        default="after_history",
+        description="Where memories are: after the system prompt, before the history, or in the user message, the "
+        "only place that keeps the prompt cache.",
+    )
+    format: Literal["summary", "raw", "structured"] = Field(
+        default="raw", description="The beginning of each memory, all of it, or JSON with its source and time."
+    )
+    max_tokens: Tokens = Field(default=1000, description="Most tokens for the memories of one turn.")
+    scope: Literal["directory", "all"] = Field(
+        default="directory", description="Memories of the working directory and sender, or of all of them."
+    )
+    sources: list[str] | None = Field(default=None, description="The sources to search, by name; absent means all.")
+    embedder: str | None = Field(
+        default=None,
+        description="A plugin's model for vectors, by name: it reorders memories after the first ten.",
+    )
 
 
 class CacheConfig(StrictModel):
@@ -245,6 +300,7 @@ class Config(StrictModel):
     budget: BudgetConfig = Field(default_factory=BudgetConfig)
     truncation: TruncationConfig = Field(default_factory=TruncationConfig)
     compaction: CompactionConfig = Field(default_factory=CompactionConfig)
+    memory: MemoryConfig = Field(default_factory=MemoryConfig)
     cache: CacheConfig = Field(default_factory=CacheConfig)
     ledger: LedgerConfig = Field(default_factory=LedgerConfig)
     skills: SkillsConfig = Field(default_factory=SkillsConfig)

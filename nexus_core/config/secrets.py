@@ -23,18 +23,22 @@ _UNCOVERED_WORDS = frozenset(
     {"servers", "name", "type", "command", "args", "env", "cwd", "url", "headers", "enabled", "true", "false", "null"}
 )
 """Words that stay visible if they are a whole string or word: they show what a line is about, and are not secrets."""
+_MIN_COVERED_BEHIND = 1000  # characters; more than an error shows of a line
+_MAX_COVERED_BEHIND = 100_000  # characters, where no line ends
 _PIECE = re.compile(
     r"""(?P<text>"(?:[^"\\\r\n]|\\[^\r\n])*") | (?P<open>"[^\r\n]*) | (?P<comment>//[^\r\n]*) | [^\s{}\[\],:"]+""",
     re.VERBOSE,
 )
 
 
-def cover_text(text: str) -> str:
+def cover_text(text: str, around: int) -> str:
     """Return the text with everything masked except punctuation, blanks, and the names of fields.
 
-    Every character keeps its position.
+    Every character keeps its position. What is far behind the offset `around` is left out, for no error shows it.
     """
-    return _PIECE.sub(_cover_piece, text)
+    limit = around + _MAX_COVERED_BEHIND
+    end = text.find("\n", around + _MIN_COVERED_BEHIND, limit)
+    return _PIECE.sub(_cover_piece, text[: limit if end < 0 else end])
 
 
 def _cover_piece(match: re.Match[str]) -> str:
@@ -136,7 +140,7 @@ def _is_secret_setting(pointer: str, value: object) -> bool:
 
 
 _REFERENCE = re.compile(r"\$\{(?:env:)?([^{}]*?)(:-[^{}]+)?\}")  # a variable, and its default
-_SCHEME = re.compile(r"\s*(?:(?:Bearer|Basic|Token)\s+)?\s*", re.IGNORECASE)  # may come before a reference
+_SCHEME = re.compile(r"\s*(?:Bearer|Basic|Token)\s+|\s*", re.IGNORECASE)  # may come before a reference
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 

@@ -6,12 +6,13 @@ of a load. pydantic is imported only if something is validated.
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin
 
 from nexus_core._version import __version__
-from nexus_core.config.load import LineIndex, setting_error
+from nexus_core.config.load import LineIndex, read_json, setting_error
 from nexus_core.config.pointers import pointer_to, split_pointer
 from nexus_core.errors import ConfigError, FileError, PluginError, UnknownNameError, did_you_mean
 from nexus_core.files.places import cache_directory
@@ -281,7 +282,6 @@ def _build_config_error(settings: Settings, error: InvalidSetting, *, more: int 
 
 def _has_nexus3_settings(path: Path) -> bool:
     """Return True if a file also has settings of NEXUS3."""
-    from nexus_core.config.load import read_json
     from nexus_core.config.nexus3 import find_nexus3_settings
 
     try:
@@ -311,8 +311,7 @@ def ensure_valid(settings: Settings, models: Mapping[str, str], further: Sequenc
 
 
 def _digest_settings(settings: Settings, models: Mapping[str, str]) -> str:
-    import json
-    from hashlib import blake2b
+    from nexus_core.types.base import blake2b
 
     content = json.dumps([__version__, sorted(models.items()), settings.value], sort_keys=True)
     return blake2b(content.encode(), digest_size=20).hexdigest()

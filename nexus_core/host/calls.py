@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 from nexus_core import hookspecs
 from nexus_core.errors import NexusError, PluginError
 from nexus_core.hookspecs import hookimpl
+from nexus_core.types.plugins import HookCall, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import FunctionType
 
     from nexus_core.host.discovery import PluginCandidate
-    from nexus_core.types.plugins import HookCall, Problem
 
 HookKind = Literal["collects", "first answer wins", "announces"]
-"""How Nexus uses the results of a hook."""
+"""The use of a hook's results: collected, first answer, or ignored."""
 
 
 class HookSpec:
@@ -272,6 +272,10 @@ RESULT_CHECKS: dict[str, Callable[[object], tuple[object, ...] | None]] = {
     "nexus_compaction_plan": build_single_check("nexus_core.types.compaction:CompactionPlan"),
     "nexus_summarizers": build_list_check("nexus_core.types.compaction:Summarizer"),
     "nexus_ledger": build_single_check("nexus_core.types.ledger:Ledger"),
+    "nexus_memory_sources": build_list_check("nexus_core.types.memory:MemorySource"),
+    "nexus_embedders": build_list_check("nexus_core.types.memory:Embedder"),
+    "nexus_providers": build_list_check("nexus_core.types.providers:Provider"),
+    "nexus_toolsets": build_list_check("nexus_core.types.plugins:Toolset"),
     "nexus_call_assembled": check_no_result,
     "nexus_step_recorded": check_no_result,
     "nexus_diagnose": build_list_check("nexus_core.types.plugins:Finding"),
@@ -324,8 +328,6 @@ class ProblemReporter:
         """Report a problem without a consequence, such as a duplicate name. Raises a PluginError in a strict run."""
         if self._strict:
             raise PluginError(message, plugin=plugin, hook=hook) from cause
-        from nexus_core.types.plugins import Problem
-
         problem = Problem(plugin=plugin, hook=hook, message=message, cause=cause)
         if str(problem) not in self._problems:
             self._problems[str(problem)] = problem
@@ -438,8 +440,6 @@ def describe_exception(error: BaseException) -> str:
 def _build_hook_call(
     hook: HookSpec, candidate: PluginCandidate, seconds: float, items: tuple[object, ...] | None, *, failed: bool
 ) -> HookCall:
-    from nexus_core.types.plugins import HookCall
-
     return HookCall(
         hook=hook.name,
         plugin=candidate.name,

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from nexus_core._version import __version__
 from nexus_core.errors import ConfigError, FileError, UnknownNameError
 from nexus_core.files.read import read_bytes
+from nexus_core.types.settings import PluginSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from importlib_metadata import Distribution, EntryPoint
 
     from nexus_core.types.plugins import Command, Extra
-    from nexus_core.types.settings import PluginSettings
 
 OWN_DISTRIBUTION = "nexusctx"
 
@@ -112,8 +112,6 @@ def declare_bundled_plugin(
 def _build_plugin_settings(
     model: str, active: tuple[str, ...], protected: tuple[str, ...], off_only: tuple[str, ...]
 ) -> list[PluginSettings]:
-    from nexus_core.types.settings import PluginSettings
-
     return [PluginSettings(model, active, protected, off_only)]
 
 

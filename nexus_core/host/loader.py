@@ -7,10 +7,11 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from nexus_core.deprecation import warn_renamed
 from nexus_core.errors import PluginError, did_you_mean
 from nexus_core.hookspecs import PROJECT, RENAMED_HOOKS
 from nexus_core.host.calls import describe_exception, get_hooks, list_parameter_names, wrap_implementation
-from nexus_core.types.plugins import PluginInfo
+from nexus_core.types.plugins import Extra, PluginInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -70,8 +71,6 @@ def _warn_of_renamed_hooks(label: str, plugin: object) -> None:
     for name, function in _find_marked_functions(plugin):
         former = _get_hook_options(function).get("specname") or name
         if former in RENAMED_HOOKS:
-            from nexus_core.deprecation import warn_renamed
-
             warn_renamed(f"the hook {former} of plugin {label}", RENAMED_HOOKS[former])
 
 
@@ -213,8 +212,6 @@ class PluginLoader:
     def _lacks_extra(self, candidate: PluginCandidate, needs: Any) -> bool:  # noqa: ANN401 - an attribute of any plugin
         if needs is None:
             return False
-        from nexus_core.types.plugins import Extra
-
         if not isinstance(needs, Extra) or all(map(_is_installed, needs.modules)):
             return False
         self._add_row(candidate, "needs-extra", hooks=candidate.hooks or (), error=f"needs {needs.requirement}")

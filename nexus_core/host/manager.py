@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
 from functools import cache, lru_cache
@@ -24,6 +25,9 @@ from nexus_core.host.discovery import (
     read_policy,
 )
 from nexus_core.host.loader import PluginLoader
+from nexus_core.text.safety import neutralize, repair_surrogates, strip_hidden
+from nexus_core.types.base import copy_value
+from nexus_core.types.layers import SkippedFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -36,11 +40,13 @@ if TYPE_CHECKING:
     from nexus_core.types.assembled import AssembledContext, CacheReport
     from nexus_core.types.budget import Model, ModelCounter, TokenCounter, TruncationStrategy
     from nexus_core.types.compaction import CompactionBudget, CompactionPlan, Summarizer, ThreadOutline
-    from nexus_core.types.layers import Layer, LayerConfig, LayerText, LoadedLayers, SkippedFile
+    from nexus_core.types.layers import Layer, LayerConfig, LayerText, LoadedLayers
     from nexus_core.types.ledger import Ledger, Step
+    from nexus_core.types.memory import Embedder, MemorySource
     from nexus_core.types.messages import Tool, Usage
-    from nexus_core.types.plugins import Command, Finding, HookCall, PluginInfo, Problem
+    from nexus_core.types.plugins import Command, Finding, HookCall, PluginInfo, Problem, Toolset
     from nexus_core.types.prompt import AgentRole, Renderer, Section, Source, TrustLevel, Zone
+    from nexus_core.types.providers import Provider
     from nexus_core.types.request import Request
     from nexus_core.types.settings import InitScope, MergePolicy, PluginSettings, Settings
 
@@ -254,8 +260,6 @@ class Host:
             return NOT_MERGED
 
         def merge(inherited: object, value: object) -> object:
-            import json
-
             try:
                 result = function(json.loads(json.dumps(inherited)), json.loads(json.dumps(value)))
                 copy = json.loads(json.dumps(result, allow_nan=False))
@@ -270,8 +274,6 @@ class Host:
 
     def layers(self, request: Request) -> tuple[list[Layer], list[SkippedFile]]:
         """Call `nexus_layers`. Return layers, the most local last, and skipped files."""
-        from nexus_core.types.layers import SkippedFile
-
         layers: list[Layer] = []
         skipped: list[SkippedFile] = []
         for answer in self._call_hook("nexus_layers", request=request):
@@ -368,6 +370,32 @@ class Host:
         answer: HookResult[Ledger] | None = self._manager.hook.nexus_ledger(url=url)
         return answer.items[0] if answer else None
 
+    def memory_sources(
+        self, request: Request, loaded: LoadedLayers, ledger: Ledger
+    ) -> ContributionRegistry[MemorySource]:
+        """Call `nexus_memory_sources`."""
+        registry: ContributionRegistry[MemorySource] = ContributionRegistry("memory source")
+        self._collect(registry, "nexus_memory_sources", request=request, loaded=loaded, ledger=ledger)
+        return registry
+
+    def embedders(self) -> ContributionRegistry[Embedder]:
+        """Call `nexus_embedders`."""
+        registry: ContributionRegistry[Embedder] = ContributionRegistry("embedder")
+        self._collect(registry, "nexus_embedders")
+        return registry
+
+    def providers(self, loaded: LoadedLayers) -> ContributionRegistry[Provider]:
+        """Call `nexus_providers`."""
+        registry: ContributionRegistry[Provider] = ContributionRegistry("provider")
+        self._collect(registry, "nexus_providers", loaded=loaded)
+        return registry
+
+    def toolsets(self) -> ContributionRegistry[Toolset]:
+        """Call `nexus_toolsets`."""
+        registry: ContributionRegistry[Toolset] = ContributionRegistry("toolset")
+        self._collect(registry, "nexus_toolsets")
+        return registry
+
     def listens(self, hook: str) -> bool:
         """Return True if any plugin implements a hook."""
         return bool(self._get_implementations(hook))
@@ -381,8 +409,6 @@ class Host:
 
     def recorded(self, step: Step, session: str, usage: Usage | None, cache: CacheReport) -> None:
         """Call `nexus_step_recorded`. Each plugin gets its own copy of the step."""
-        from nexus_core.types.base import copy_value
-
         for announce in self._get_implementations("nexus_step_recorded"):
             announce(copy_value(step), session, usage, cache)
 
@@ -418,11 +444,6 @@ class Host:
         A plugin may pass on untrusted text, such as file names or a program's output. The text must not imitate markup
         of Nexus, contain invisible characters, or contain surrogates, which no request body can hold.
         """
-        from nexus_core.text.safety import (
-            neutralize,
-            repair_surrogates,
-            strip_hidden,
-        )
         from nexus_core.types.prompt import KIND_ZONES
 
         answers: list[HookResult[Section]] = self._call_hook(hook, request=request, loaded=loaded)
@@ -531,7 +552,6 @@ def _settings_overlap(one: str, other: str) -> bool:
 @cache
 def _import_layer_types() -> tuple[type[SkippedFile], type[Source]]:
     """Import the types for results about layers once. Not every run loads layers. One that does needs them often."""
-    from nexus_core.types.layers import SkippedFile
     from nexus_core.types.prompt import Source
 
     return SkippedFile, Source

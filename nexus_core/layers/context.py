@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.config.merge import deep_merge
 from nexus_core.config.pointers import SERVERS
+from nexus_core.layers.load import SeenTexts
 from nexus_core.rendering import render_labelled, render_section, sort_sections
 from nexus_core.types.base import dataclass
 from nexus_core.types.prompt import Section
@@ -155,8 +156,6 @@ class LoadedContext:
 
     def _lacking(self, loaded: LoadedLayers, *, include_ancestors: bool) -> Iterator[LayerText]:
         """Yield the texts for a subagent that are not in this prompt, the most local first."""
-        from nexus_core.layers.load import SeenTexts
-
         known = SeenTexts(self.texts)
         scopes = {"local", "ancestor"} if include_ancestors else {"local"}
         # A text that repeats one of the subagent's own layers may still be new to its parent.

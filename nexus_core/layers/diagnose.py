@@ -153,7 +153,7 @@ def find_missing_names(loaded: LoadedLayers, host: Host) -> Iterator[Finding]:
             yield from _find_unknown_plugin(name, settings, host)
     provider = settings.get(_PROVIDER_SETTING)
     if isinstance(provider, str):
-        yield from _find_unknown_provider(provider, settings, host)
+        yield from _find_unknown_provider(provider, loaded, host)
     summarizers = settings.get(_SUMMARIZERS_SETTING)
     if isinstance(summarizers, list):
         yield from _find_unknown_summarizers(summarizers, loaded, host)
@@ -195,14 +195,16 @@ def _find_unknown_plugin(name: str, settings: Settings, host: Host) -> Iterator[
     yield locate_finding(finding, settings, pointer_to("/plugins", name))
 
 
-def _find_unknown_provider(name: str, settings: Settings, host: Host) -> Iterator[Finding]:
+def _find_unknown_provider(name: str, loaded: LoadedLayers, host: Host) -> Iterator[Finding]:
     from nexus_core.dialects.registry import BUILT_IN_NAMES, get_default_registry
 
-    known = BUILT_IN_NAMES if name in BUILT_IN_NAMES else get_default_registry(host).names
+    if name in BUILT_IN_NAMES:
+        return
+    known = {*get_default_registry(host).names, *host.providers(loaded)}
     # Many servers are compatible with one of these APIs, so only a similar name is reported.
     if name not in known and (nearest := did_you_mean(name, known)):
         finding = Finding(UNKNOWN_NAME_CODE, f"{_PROVIDER_SETTING}: no API is called {name!r}; {nearest}")
-        yield locate_finding(finding, settings, dotted_to_pointer(_PROVIDER_SETTING))
+        yield locate_finding(finding, loaded.settings, dotted_to_pointer(_PROVIDER_SETTING))
 
 
 def _find_unknown_summarizers(names: list[object], loaded: LoadedLayers, host: Host) -> Iterator[Finding]:

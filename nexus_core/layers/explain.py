@@ -19,6 +19,7 @@ from nexus_core.files.read import REASON_MISSING, LayerReader, real_path
 from nexus_core.files.tree import list_files
 from nexus_core.layers import OWN_PROFILE
 from nexus_core.layers.agent_settings import build_agent_home_layer, find_agent_homes
+from nexus_core.layers.context import LoadedContext
 from nexus_core.layers.on_demand import (
     ON_DEMAND_PATHS,
     SKILL_FILE,
@@ -484,8 +485,6 @@ class _ProjectSearch:
     @cached_property
     def _indexes(self) -> list[AgentFileIndex]:
         """The agents, built lazily because questions about settings need none."""
-        from nexus_core.layers.context import LoadedContext
-
         context = self._context
         view = context.agent_view if isinstance(context, LoadedContext) else None
         root, files = self._admission.root, self._files

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nexus_core.types.settings import InitScope
 
 FileAction = Literal["new", "overwritten", "unchanged", "kept"]
-"""What happens to a file: `unchanged` if it has the planned content already, `kept` if it stays with another."""
+"""Outcome for a file: `unchanged` if it has the planned content already, `kept` if it stays with another."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,12 @@ from nexus_core.config.nexus3 import strip_nexus3_settings
 from nexus_core.config.pointers import SERVERS, dotted_to_pointer
 from nexus_core.config.renamed import rename_settings
 from nexus_core.errors import FileError, UnknownNameError
+from nexus_core.files.places import find_home_repository, find_workspace
 from nexus_core.layers.mcp import find_servers, normalize_servers_if_any
 from nexus_core.layers.policy import SETTINGS_WITHOUT_PLUGIN_MERGE, enforce_policy, list_plugin_guarded_settings
-from nexus_core.text.safety import fence_documentation, find_hidden, neutralize, strip_hidden, visible_line
+from nexus_core.text.safety import fence_documentation, find_hidden, neutralize, one_line, strip_hidden, visible_line
 from nexus_core.types.layers import LayerText, LoadedLayers, SkippedFile
+from nexus_core.types.plugins import Finding
 from nexus_core.types.prompt import Section, Source
 
 if TYPE_CHECKING:
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from nexus_core.trust.store import TrustStore
     from nexus_core.types.layers import Layer, LayerScope
     from nexus_core.types.mcp import ActiveSetting, TrustDecision
-    from nexus_core.types.plugins import Finding
     from nexus_core.types.prompt import Renderer
     from nexus_core.types.request import Request
     from nexus_core.types.settings import Settings
@@ -95,8 +96,6 @@ def _find_ignored_fields(skipped: Iterable[SkippedFile]) -> Iterator[Finding]:
     """Yield a finding for every part of a file that has no effect although its author expects one."""
     mistakes = [each for each in skipped if each.is_mistake]
     if mistakes:
-        from nexus_core.types.plugins import Finding
-
         for each in mistakes:
             yield Finding("ignored-field", f"not used: {each.reason}", each.path, each.line or 0)
 
@@ -110,9 +109,7 @@ class _ApprovalDecisions:
 
     @cached_property
     def _store(self) -> TrustStore:
-        from nexus_core.files.places import find_workspace
         from nexus_core.trust.store import TrustStore
-        from nexus_core.types.plugins import Finding
 
         store = TrustStore(self._request.home, workspace=find_workspace(self._request.cwd))
         if store.problem:
@@ -134,13 +131,10 @@ class _ApprovalDecisions:
 
     def judge_home(self) -> ActiveSetting | None:
         """Return the user's own settings with the decision about them, if they may have come with a repository."""
-        from nexus_core.files.places import find_home_repository
-
         repository = find_home_repository(self._request.home)
         if repository is None:
             return None
         from nexus_core.trust.store import find_home_setting
-        from nexus_core.types.plugins import Finding
 
         part = find_home_setting(self._request.home)
         if part is None:
@@ -158,9 +152,7 @@ class _ApprovalDecisions:
 
     def _find_outdated(self, part: ActiveSetting) -> None:
         """Add a finding for an approval that was made before approvals covered code."""
-        from nexus_core.text.safety import one_line
         from nexus_core.trust.coverage import predates_code_coverage
-        from nexus_core.types.plugins import Finding
 
         if predates_code_coverage(self._store.approved_content(part) or "", part.content):
             message = (
@@ -322,8 +314,6 @@ _is_plain_cached = lru_cache(maxsize=64)(_is_plain)
 
 
 def _clean_and_report(text: LayerText, findings: list[Finding]) -> str:
-    from nexus_core.types.plugins import Finding
-
     is_own = text.layer is not None and text.layer.is_own
     consequence = "kept, because the file is yours" if is_own else "removed"
     pieces = TextOrigins(text)

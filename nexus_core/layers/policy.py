@@ -22,6 +22,8 @@ from nexus_core.config.pointers import (
     pop_setting,
 )
 from nexus_core.errors import ConfigError
+from nexus_core.text.safety import one_line
+from nexus_core.types.plugins import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from nexus_core.host.manager import Host
     from nexus_core.types.layers import LayerConfig
     from nexus_core.types.mcp import ActiveSetting, TrustDecision
-    from nexus_core.types.plugins import Finding
+    from nexus_core.types.settings import Settings
 
 PERMISSION_LEVELS = ("yolo", "trusted", "sandboxed")
 """Permission levels from the loosest to the tightest."""
@@ -41,6 +43,7 @@ USER_ONLY_SETTINGS = (
     "compaction.summary_role",
     "home",
     "ledger",
+    "memory",
     "merging",
     "plugins.disabled",
     "provider.api_key_env",
@@ -76,6 +79,36 @@ WAITING_REASONS: Mapping[str, str] = {
 MAX_QUOTED_CHARACTERS = 60  # characters of a tool's name that a message repeats
 
 _SERVERS_POINTER = dotted_to_pointer(SERVERS)
+
+
+def inherit_permissions(own: Settings, inherited: Iterable[Settings]) -> Settings:
+    """Return the settings of a subagent with permissions that exceed those of none of its parents' directories.
+
+    The tightest level applies, every denied tool is denied, and only tools that are allowed everywhere are allowed.
+    The same object is returned if nothing is tighter.
+    """
+    level = str(own.get("permissions.level", PERMISSION_LEVELS[1]))
+    allowed, denied = own.get(ALLOWED_TOOLS_SETTING), own.get(DENIED_TOOLS_SETTING)
+    before = level, allowed, denied
+    for each in inherited:
+        level = tightest_level(level, str(each.get("permissions.level", PERMISSION_LEVELS[1])))
+        if isinstance(more := each.get(DENIED_TOOLS_SETTING), list):
+            denied = [*denied, *(name for name in more if name not in denied)] if isinstance(denied, list) else more
+        if isinstance(only := each.get(ALLOWED_TOOLS_SETTING), list):
+            allowed = [name for name in allowed if name in only] if isinstance(allowed, list) else only
+    if (level, allowed, denied) == before:
+        return own
+    given = own.get("permissions")
+    permissions: dict[str, Any] = {**given} if isinstance(given, dict) else {}
+    lists = {"allow": allowed, "deny": denied}
+    tools = {name: value for name, value in lists.items() if value is not None}
+    permissions |= {"level": level} | ({"tools": tools} if tools else {})
+    return replace(own, value={**own.value, "permissions": permissions})
+
+
+def tightest_level(*levels: str) -> str:
+    """Return the tightest of permission levels."""
+    return max(levels, key=PERMISSION_LEVELS.index)
 
 
 def is_user_only(name: str, further: Iterable[str] = ()) -> bool:
@@ -306,8 +339,6 @@ class _PolicyEnforcer:
         return part
 
     def _find(self, config: LayerConfig, dotted: str, code: str, message: str) -> None:
-        from nexus_core.types.plugins import Finding
-
         line, column = config.position(dotted if dotted.startswith("/") else dotted_to_pointer(dotted))
         self.findings.append(Finding(code, f"{message}; it is ignored", config.path, line, column))
 
@@ -316,10 +347,8 @@ def _find_unapproved(part: ActiveSetting) -> list[Finding]:
     """Return a finding for a setting that would take effect if approved, or none for a disabled server."""
     from shlex import quote
 
-    from nexus_core.text.safety import one_line
     from nexus_core.trust.fingerprint import name_effect
     from nexus_core.trust.report import is_waiting, summarize_setting
-    from nexus_core.types.plugins import Finding
 
     if not is_waiting(part):
         return []

@@ -70,6 +70,9 @@ _HIDDEN_RANGES = (
     ("\ufeff", "\ufeff", "byte order mark"),
     ("\uffa0", "\uffa0", "Hangul filler"),
     ("\ufff0", "\ufffb", "format character"),
+    ("\U00013430", "\U0001343f", "format character"),  # of hieroglyphs
+    ("\U0001bca0", "\U0001bca3", "format character"),  # of shorthand
+    ("\U0001d173", "\U0001d17a", "format character"),  # of musical notation
     ("\U000e0000", "\U000e007f", "tag characters"),
     ("\U000e0080", "\U000e00ff", "format character"),
     ("\U000e0100", "\U000e01ef", "variation selectors"),
@@ -332,6 +335,10 @@ MARKER_HEADINGS = (
     "## Active Configuration",
     "## MCP Servers",
     "## Active MCP Servers",
+    "## Recalled episode…",
+    "## Recalled note…",
+    "## Recalled preference…",
+    "## Recalled skill…",
     *(f"## {AGENT_INSTRUCTIONS_TITLE.format(agent=agent, place='…')}" for agent in OTHER_AGENTS),
 )
 MARKER_TAGS = (
@@ -655,7 +662,7 @@ def fence_text(text: str, name: str, note: str) -> str:
         name: The kind of text, in capitals.
         note: A remark for the model.
     """
-    from hashlib import blake2b
+    from nexus_core.types.base import blake2b
 
     body = text.strip("\n")
     digest = blake2b(body.encode("utf-8", "surrogatepass")).hexdigest()

@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 PLACEHOLDER_PREFIX = "[redacted:"
 """Prefix of the placeholder for a redacted secret."""
@@ -29,6 +29,12 @@ _MIN_TEXT_CHARACTERS = 8
 _MIN_WORD_CHARACTERS = 16
 _MAX_TRIES = 16
 """Positions in one word where a prefix matches but no token; names have fewer, and each costs time."""
+_WEAK_TRY = 1 / 16
+"""Share of a try that a place costs where only the first two characters of a prefix match."""
+_MAX_REREAD = 512
+"""Characters of a refused value that are read again for the next name or prefix in them."""
+_MAX_SAMPLE = 512
+"""Characters that show whether a longer value is random."""
 _MIN_PASSWORD, _MIN_OPAQUE, _MIN_QUERY = 6, 8, 16
 _MIN_VARIETY = 4
 _MIN_MIXED = 20
@@ -141,7 +147,26 @@ _PREFIXES = (
         40,
         "ATATT ATCTT sntrys_ sntryu_ sntrya_ glc_ glsa_ eyJrIjoi fo1_ fm1r_ fm1a_ fm2_ ops_eyJ",
     ),
-    ("hosting-token", _ALNUM, 24, "ATBB"),
+    ("hosting-token", _ALNUM, 24, "ATBB fw_ vcp_ vci_ vca_ vcr_ vck_"),
+    ("hosting-token", _ALNUM, 28, "aio_"),
+    ("hosting-token", _ALNUM, 32, "ico-"),
+    ("hosting-token", _ALNUM, 12, "npg_"),
+    ("hosting-token", _ALNUM, 16, "LTAI sm_pat_ sm_aat_ sm_sat_"),
+    ("hosting-token", _ALNUM, 38, "4b1d"),
+    ("hosting-token", _ALNUM, 56, "cmVmdGtu"),
+    ("hosting-token", "[a-z0-9]", 43, "oy2"),
+    ("hosting-token", "[0-9a-f-]", 36, "access-sandbox- access-development- access-production-"),
+    ("hosting-token", "[0-9a-f-]", 100, "v1.0-"),
+    ("hosting-token", _HEX, 12, "FLWSECK_TEST-"),
+    ("hosting-token", _HEX, 19, "NRJS-"),
+    ("hosting-token", _HEX, 32, "p8e-"),
+    ("hosting-token", _HEX, 35, "live_ test_ live_pub_ test_pub_"),
+    ("hosting-token", _HEX, 64, "s-s4t2ud- u-s4t2ud-"),
+    ("hosting-token", _WORD, 32, "NRII- AQVN tgp_v1_ sgp_ b_ pa- CCIPRJ_"),
+    ("hosting-token", _WORD, 60, "EAAA APA91b"),
+    ("hosting-token", _DOTTED, 100, "t1."),
+    ("hosting-token", _UPPER, 26, "API-"),
+    ("private-key", _ALNUM, 90, "xprv yprv zprv tprv"),
     ("hosting-token", "[A-Z0-9]", 19, "NRAK- NRAA- NRIQ-"),
     ("hosting-token", _ALNUM, 54, "EZAK EZTK AKCp"),
     ("hosting-token", _ALNUM, 100, "EAA"),
@@ -160,6 +185,16 @@ _EXACT_LENGTHS = {
     "key-": 32,
     "fc-": 32,
     "npm_": 36,
+    "aio_": 28,
+    "fw_": 24,
+    "4b1d": 38,
+    "oy2": 43,
+    "live_": 35,
+    "test_": 35,
+    "b_": 44,
+    "pa-": 43,
+    "EAAA": 60,
+    "API-": 26,
 }
 """A longer word with one of these prefixes is something else."""
 
@@ -182,7 +217,17 @@ def _index_prefixes() -> dict[str, list[_TokenPrefix]]:
     return {start: sorted(shapes, key=lambda each: -len(each.prefix)) for start, shapes in index.items()}
 
 
+def _join_starts(starts: Iterable[str]) -> str:
+    """Return a pattern for pairs of characters."""
+    seconds: dict[str, str] = {}
+    for start in starts:
+        seconds[start[0]] = seconds.get(start[0], "") + start[1]
+    return "|".join(f"{re.escape(first)}[{re.escape(each)}]" for first, each in seconds.items())
+
+
 _TOKEN_PREFIXES = _index_prefixes()
+_INFIX_STARTS = ("ey", "SK", "pa", "sa", "sd", "ap", "mo", "A3", "AA")
+"""The first two characters of the tokens in `_INFIXES` that start with letters of their own."""
 _BASE64_PREFIXES = [shape for shapes in _TOKEN_PREFIXES.values() for shape in shapes if "/" in shape.body.pattern]
 """Not all of these are one word."""
 # One match for each long word: shorter ones and what is between them are passed over. It matches at the end too. An
@@ -190,7 +235,11 @@ _BASE64_PREFIXES = [shape for shapes in _TOKEN_PREFIXES.values() for shape in sh
 _LONG_WORD = re.compile(
     rf"(?>(?:[A-Za-z0-9_.~-]{{0,{_MIN_WORD_CHARACTERS - 1}}}+[^A-Za-z0-9_.~-]++)*)([A-Za-z0-9_.~-]*+)"
 )
+# Inside a word a token starts after a sign, with the first two characters of a prefix. Tokens without a prefix start
+# with any letter, but are rare: only a word that matches `_UNPREFIXED` is searched for them.
 _INNER_START = re.compile(r"[-_.](?=[A-Za-z])")
+_INNER_PREFIX = re.compile(rf"[-_.](?={_join_starts([*_TOKEN_PREFIXES, *_INFIX_STARTS])})")
+_UNPREFIXED = re.compile(r"_mmk|\.atlasv1\.|[0-9]Q~|[0-9a-f]-us[0-9]|\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}")
 _COLOR = re.compile(r"[0-9]{0,3}m")
 _INFIXES = tuple(
     (literal, place, re.compile(pattern), kind)
@@ -206,29 +255,49 @@ _INFIXES = tuple(
         (".", 23, r"[MNO][A-Za-z0-9_-]{22,28}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,45}(?![A-Za-z0-9_.-])", "bot-token"),
         ("SK", 0, r"SK[0-9a-f]{32}(?![A-Za-z0-9])", "hosting-token"),
         ("pat", 0, r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}", "hosting-token"),
+        ("pat.", 0, r"pat\.[A-Za-z0-9_-]{22}\.[0-9a-f]{24}\.[A-Za-z0-9]{20}", "hosting-token"),
+        ("sat.", 0, r"sat\.[A-Za-z0-9_-]{22}\.[0-9a-f]{24}\.[A-Za-z0-9]{20}", "hosting-token"),
+        *(
+            (start, 0, rf"{start}[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}(?![A-Za-z0-9-])", "hosting-token")
+            for start in ("sdk-", "api-", "mob-")
+        ),
+        (
+            "A3-",
+            0,
+            r"A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}(?![A-Za-z0-9-])",
+            "private-key",
+        ),
+        ("A" * 20, 0, r"A{20}[A-Za-z0-9]{1,80}(?:%[0-9A-F]{2}[A-Za-z0-9]{1,80}){1,4}(?![A-Za-z0-9])", "bearer"),
+        ("_mmk", 36, r"[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk(?![A-Za-z0-9])", "hosting-token"),
         (".atlasv1.", 14, r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{60,512}", "hosting-token"),
         ("-us", 32, r"[0-9a-f]{32}-us[0-9]{1,2}(?![A-Za-z0-9])", "hosting-token"),
         ("Q~", 4, r"[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}(?![A-Za-z0-9_~.-])", "azure-secret"),
     )
 )
 _HAS_DIGIT = re.compile(r"[0-9]")
+_HAS_SPACE = re.compile(r"\s")
 
 
 def _find_tokens(text: str) -> Iterator[SecretSpan]:
     done = 0
+    refused: dict[str, int] = {}
     for match in _LONG_WORD.finditer(text):
         start, end = match.span(1)
         if end - start < _MIN_WORD_CHARACTERS:
             continue
-        tries = 0
+        tries = 0.0
         for at in _token_starts(text, start, end):
-            if at < done or tries >= _MAX_TRIES:
+            if at < done:
                 continue
-            is_tried, found = _match_token(text, at)
-            tries += is_tried
+            if tries >= _MAX_TRIES:
+                break
+            is_tried, found = _match_token(text, at, refused)
+            tries += 1 if is_tried else _WEAK_TRY
             if found:
                 done = found.end
                 yield found
+    for match in _ASANA.finditer(text):
+        yield SecretSpan(*match.span(), "hosting-token")
     if ":AA" in text:
         for match in _TELEGRAM.finditer(text):
             yield SecretSpan(*match.span(), "bot-token")
@@ -244,6 +313,7 @@ def _find_base64_tokens(text: str) -> Iterator[SecretSpan]:
             at = text.find(shape.prefix, body.end() if body else at + 1)
 
 
+_ASANA = re.compile(r"(?<![0-9/])[12]/[0-9]{13,19}(?:/[0-9]{13,19})?:[0-9a-f]{32}(?![0-9a-f])")
 _TELEGRAM = re.compile(r"(?<![0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-])")
 
 
@@ -257,19 +327,28 @@ def _token_starts(text: str, start: int, end: int) -> Iterator[int]:
     elif before in ("[", ";") and (color := _COLOR.match(text, start, end)):
         yield color.end()
     yield start
-    for match in _INNER_START.finditer(text, start, end):
+    inner = _INNER_START if _UNPREFIXED.search(text, start, end) else _INNER_PREFIX
+    for match in inner.finditer(text, start, end):
         yield match.end()
 
 
-def _match_token(text: str, at: int) -> tuple[bool, SecretSpan | None]:
-    """Return the token that starts at a place, and whether there is anything there that looks like its beginning."""
+def _match_token(text: str, at: int, refused: dict[str, int]) -> tuple[bool, SecretSpan | None]:
+    """Return the token that starts at a place, and whether there is anything there that looks like its beginning.
+
+    Args:
+        text: The text.
+        at: The place.
+        refused: By prefix, up to where the text was read without finding a token; it is updated.
+    """
     is_tried = False
     for shape in _TOKEN_PREFIXES.get(text[at : at + 2], ()):
-        if text.startswith(shape.prefix, at):
+        if text.startswith(shape.prefix, at) and at >= refused.get(shape.prefix, 0):
             is_tried = True
             body = shape.body.match(text, at + len(shape.prefix))
             if body and _is_token_body(shape, body[0]) and not _is_in_base64(text, shape, at, body.end()):
                 return True, SecretSpan(at, body.end(), shape.kind)
+            if body and body.end() - at > _MAX_REREAD:
+                refused[shape.prefix] = body.end()
     word = text[at : at + 64]
     for literal, place, pattern, kind in _INFIXES:
         if (word.startswith(literal) if place == 0 else word.find(literal) >= place) and (
@@ -294,7 +373,12 @@ def _is_token_body(shape: _TokenPrefix, body: str) -> bool:
     return bool(_HAS_DIGIT.search(body)) or shape.kind != "hosting-token" or body.isalnum()
 
 
-_AMBIGUOUS = frozenset({"sk-", "sess-", "re_", "secret_", "key-", "fc-", "ico-", "EAA", "rnd_", "ATBB", "AKCp", "1//0"})
+_AMBIGUOUS = frozenset(
+    {
+        *("sk-", "sess-", "re_", "secret_", "key-", "fc-", "ico-", "EAA", "rnd_", "ATBB", "AKCp", "1//0", "fw_", "b_"),
+        *("pa-", "EAAA", "LTAI", "v1.0-", "t1.", "oy2", "AQVN", "NRII-"),
+    }
+)
 _RANDOM = re.compile(r"[A-Za-z0-9]{16}")
 
 
@@ -309,19 +393,36 @@ _PAGING = re.compile(
     r"(?:next|page|prev|previous|continuation|cursor|sync|start|end|eos|bos|pad|unk|mask|stop|change|request|idempotency"
     r"|input|output|action|purchase)[_. -]?$"
 )
-_JOINED_TOKEN = re.compile(r"(?:access|admin|api|app|auth|bearer|bot|csrf|device|id|refresh|session|user|web|xsrf)$")
+_JOINED_TOKEN = re.compile(
+    r"(?:access|admin|api|app|auth|bearer|bot|csrf|device|id|identity|refresh|session|user|web|xsrf)$"
+)
 _SUFFIX = re.compile(
     r"(?:[_-]?(?:[0-9]{1,3}|data|base|base64|b64|value|prod|production|dev|development|staging|stage|test|testing|live"
     r"|main|old|new|v[0-9]|primary|secondary|default|raw|plain|plaintext|key|token|hex)){0,2}(?![a-z0-9])"
 )
-_KEYWORDS = ("passw", "passphrase", "passcode", "pass", "pwd", "secret", "key", "token", "credential", "psk", "auth")
+_FOREIGN_KEYWORDS = (
+    *("contrase\u00f1a", "contrasena", "kennwort", "l\u00f6senord", "mot de passe", "parola", "senha", "wachtwoord"),
+    *("\u043f\u0430\u0440\u043e\u043b\u044c", "\u5bc6\u7801", "\u5bc6\u78bc", "\u30d1\u30b9\u30ef\u30fc\u30c9"),
+)
+"""`password` in other languages."""
+_KEYWORDS = (
+    *("passw", "passphrase", "passcode", "pass", "pwd", "pw", "secret", "key", "token", "credential", "psk", "auth"),
+    *_FOREIGN_KEYWORDS,
+)
 _KEYWORD_PATTERNS = {
     "passw": re.compile(r"passw(?:or)?d|passwort"),
     "secret": re.compile(r"secret(?:[_-]?access)?(?:[_-]?key)?"),
     "auth": re.compile(r"auth(?:orization)?"),
     "credential": re.compile(r"credentials?"),
 }
-_QUALIFIED = re.compile(r"[a-z0-9][_.-]$")
+_ESCAPED_NAMES = re.compile(
+    "|".join(
+        "".join(sign if sign.isascii() else rf"\\{{1,31}}u{ord(sign):04x}" for sign in word)
+        for word in _FOREIGN_KEYWORDS
+        if not word.isascii()
+    )
+)
+"""These names in JSON inside a text."""
 
 
 class _SecretName(NamedTuple):
@@ -348,6 +449,9 @@ def _find_names(text: str, lowered: str) -> Iterator[_SecretName]:
             if named := _match_name(text, lowered, keyword, at):
                 yield named
             at = lowered.find(keyword, at + len(keyword))
+    if "\\u" in lowered:
+        for match in _ESCAPED_NAMES.finditer(lowered):
+            yield _SecretName(match.start(), match.end(), "password", "password")
 
 
 def _match_name(text: str, lowered: str, keyword: str, at: int) -> _SecretName | None:
@@ -367,8 +471,12 @@ def _match_name(text: str, lowered: str, keyword: str, at: int) -> _SecretName |
 
 def _rank_name(text: str, lowered: str, keyword: str, at: int, end: int) -> tuple[str, str]:  # noqa: PLR0911 - one for each keyword
     before = lowered[max(at - 16, 0) : at]
-    if keyword in ("passw", "passphrase", "passcode"):
+    if keyword in ("passw", "passphrase", "passcode") or keyword in _FOREIGN_KEYWORDS:
         return "password", "password"
+    if keyword == "pw" or (keyword == "psk" and not before[-1:].isalnum()):
+        return ("", "") if before[-1:].isalnum() else ("opaque", "password")
+    if keyword == "pass" and before[-1:] in ('"', "'") and text[end : end + 1] in ('"', "'", "\\"):  # `{"pass": "…"}`
+        return "opaque", "password"
     if keyword in ("pass", "pwd", "psk"):
         # `bypass`, the statement `pass`, and the variable PWD, which is a directory
         is_part = before[-1:] in ("_", "-", ".") or (at and text[at].isupper() and text[at - 1].islower())
@@ -388,14 +496,15 @@ def _rank_name(text: str, lowered: str, keyword: str, at: int, end: int) -> tupl
     return "opaque", "password"
 
 
-_QUOTE = r"(?:\\{0,31}[\"'`]|&quot;|&#3[49];|%22|\\u0022)"
+_QUOTE = r"(?:\\{0,31}[\"'`]|&quot;|&#3[49];|%22|\\u0022|\u201c|\\{1,31}u201c)"
 _AFTER_NAME = re.compile(
     rf"(?:{_QUOTE}|[*_]{{1,3}})?\]?\)?[ \t]{{0,20}}"
-    r"(?:(?P<sep>=>|:=|={1,3}|%3[dD]|:[ \t]{0,3}[Ss]tr(?:ing)?[ \t]{0,3}=|:(?!:))"
+    r"(?:(?P<sep>=>|:=|={1,3}|%3[dD]|[\uff1a\uff1d]|\\{1,31}u[fF][fF]1[aAdD]"
+    r"|:[ \t]{0,3}[Ss]tr(?:ing)?[ \t]{0,3}=|:(?!:)(?:[ \t]{0,3}[|>][-+]?[ \t]{0,3}(?:\n|\\{1,31}n)[ \t]{1,20})?)"
     r"|(?P<comma>(?<=[\"']),(?=[ \t]{0,3}\\{0,31}[\"']))"
     rf"|(?P<pair>[,;]?(?:\s|\\{{1,31}}[nrt]){{0,40}}{_QUOTE}?value{_QUOTE}?[ \t]{{0,3}}[:=])"
     r"|(?P<tag>>)|(?P<cell>\|)|(?P<is>is\b|was\b)|(?P<gap>))"
-    rf"(?P<bold>[*_]{{0,3}})[ \t]{{0,40}}(?:[bru](?=[\"']))?(?P<quote>{_QUOTE})?"
+    rf"(?P<bold>[*_]{{0,3}})[ \t]{{0,40}}(?:[bru](?=\\{{0,31}}[\"']))?(?P<quote>{_QUOTE})?"
 )
 # Few equals signs, so that `a=a=a=…` is not read again from each of them.
 _PLAIN_VALUE = re.compile(r"[^\s\"'`,;<>(){}\[\]\\|&=]{1,4096}(?:=[^\s\"'`,;<>(){}\[\]\\|&=]{1,256}){0,3}={0,3}")
@@ -407,16 +516,43 @@ _CREDENTIALS = re.compile(r"[^\s\"'`\\<>{}\[\]$,;()]{8,4096}(?![(\[{])")
 
 
 def _find_named(text: str, lowered: str) -> Iterator[SecretSpan]:
+    values = _ValueReader(text)
     for named in _find_names(text, lowered):
         after = _AFTER_NAME.match(text, named.end)
         if after is None:
             continue
-        span = _match_value(text, named, after)
+        span = _match_value(values, named, after)
         if span:
             yield span
 
 
-def _match_value(text: str, named: _SecretName, after: re.Match[str]) -> SecretSpan | None:  # noqa: PLR0911 - one for each rank
+class _ValueReader:
+    """Finds where values without quotation marks end, and reads none more often than a few times.
+
+    In `token=token=token=…` each value ends where the others do. Reading thousands of them to the end would take time
+    with the square of their length.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._ends: dict[re.Pattern[str], int] = {}
+        self._tries: dict[re.Pattern[str], int] = {}
+
+    def read(self, pattern: re.Pattern[str], start: int) -> re.Match[str] | None:
+        """Return the value at a place, or None if there is none, or if the text was read too often there."""
+        is_again = start < self._ends.get(pattern, 0)
+        if is_again:
+            self._tries[pattern] += 1
+            if self._tries[pattern] > _MAX_TRIES:
+                return None
+        match = pattern.match(self.text, start)
+        if match and not is_again:
+            self._ends[pattern], self._tries[pattern] = match.end(), 0
+        return match
+
+
+def _match_value(values: _ValueReader, named: _SecretName, after: re.Match[str]) -> SecretSpan | None:  # noqa: PLR0911 - one for each rank
+    text = values.text
     separator, start, quote = after["sep"], after.end(), after["quote"]
     if text.startswith(PLACEHOLDER_PREFIX, start):
         return None
@@ -432,8 +568,8 @@ def _match_value(text: str, named: _SecretName, after: re.Match[str]) -> SecretS
             return None
         rank = "opaque"
     if named.rank == "header":
-        return _match_header_value(text, named, start) if separator or after["pair"] else None
-    end, is_quoted = _find_value_end(text, named, start, quote, separator)
+        return _match_header_value(values, named, start) if separator or after["pair"] else None
+    end, is_quoted = _find_value_end(values, named, start, quote, separator)
     value = text[start:end]
     if rank == "base64":
         return SecretSpan(start, end, named.kind) if separator and _is_user_and_password(value) else None
@@ -465,15 +601,16 @@ def _is_tag(text: str, at: int) -> bool:
 
 
 def _find_value_end(
-    text: str, named: _SecretName, start: int, quote: str | None, separator: str | None
+    values: _ValueReader, named: _SecretName, start: int, quote: str | None, separator: str | None
 ) -> tuple[int, bool]:
     """Return where a value ends, and whether that is at a closing quotation mark."""
+    text = values.text
     if quote:
         end = _find_closing_quote(text, start, quote)
         if end is not None:
             return end, True
     is_variable = separator == "=" and text[named.start : named.end].isupper() and text[named.end] == "="
-    match = (_ENV_VALUE if is_variable else _PLAIN_VALUE).match(text, start)
+    match = values.read(_ENV_VALUE if is_variable else _PLAIN_VALUE, start)
     if match is None:
         return start, False
     return start + len(match[0].rstrip(".,:!?" if not is_variable else ",.")), False
@@ -482,6 +619,7 @@ def _find_value_end(
 def _find_closing_quote(text: str, start: int, quote: str) -> int | None:
     """Return where the same quotation mark, escaped as often, closes a value in the same line, or None."""
     if quote[-1] not in "\"'`":
+        quote = quote.replace("\u201c", "\u201d").replace("u201c", "u201d")
         end = text.find(quote, start, start + MAX_VALUE_CHARACTERS)
         return end if end >= 0 else None
     slashes, mark = len(quote) - 1, quote[-1]
@@ -514,46 +652,49 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,80}")
 _SLUG_PART = re.compile(r"[A-Za-z]+[0-9]{0,3}|[0-9]{1,4}[A-Za-z]{0,3}")
 _NOT_OPAQUE = re.compile(r"[\s\[]|\$\{|\{\{")
 _SEPARATED = re.compile(r"[-_./:]")
+_HAS_LETTER = re.compile(r"[A-Za-z]")
+_BASE64_VALUE = re.compile(r"[A-Za-z0-9+/]+={0,3}")
 
 
 def _is_password(value: str, *, is_field: bool = False) -> bool:
     """Return True if a quoted value behind such a name is a password, not a placeholder or a sentence."""
     if not _MIN_PASSWORD <= len(value) <= MAX_VALUE_CHARACTERS or PLACEHOLDER_PREFIX in value or _STAND_IN.match(value):
         return False
-    if any(sign.isspace() for sign in value) and not (is_field and len(value) <= 128 and not value.endswith(".")):  # noqa: PLR2004
+    if _HAS_SPACE.search(value) and not (is_field and len(value) <= 128 and not value.endswith(".")):  # noqa: PLR2004
         return False
     if _IDENTIFIER.fullmatch(value) and _SELF_NAMED.search(value) and not _HAS_DIGIT.search(value):
         return False
-    return len(set(value)) >= _MIN_VARIETY and "${" not in value and "{{" not in value
+    return len(set(value[:_MAX_SAMPLE])) >= _MIN_VARIETY and "${" not in value and "{{" not in value
 
 
 def _is_opaque(value: str) -> bool:
     """Return True if a value looks random: letters and digits, or letters of both cases, and is not made of words."""
     if not _MIN_OPAQUE <= len(value) <= MAX_VALUE_CHARACTERS or PLACEHOLDER_PREFIX in value or _STAND_IN.match(value):
         return False
-    if len(set(value)) <= _MIN_VARIETY or not value.isascii() or _NOT_OPAQUE.search(value):
+    if not value.isascii() or _NOT_OPAQUE.search(value) or len(set(value[:_MAX_SAMPLE])) <= _MIN_VARIETY:
         return False
     if _CONSTANT.fullmatch(value) or _REFERENCE.fullmatch(value):
         return False
     if _IDENTIFIER.fullmatch(value) and _SELF_NAMED.search(value) and len(value) < _MIN_MIXED * 2:
         return False
-    has_digit = any(sign.isdigit() for sign in value)
-    has_letter = any(sign.isalpha() for sign in value)
-    if not has_digit:
+    if not _HAS_DIGIT.search(value):
         return _is_mixed_case(value)
-    return has_letter and not _is_slug(value)
+    return _HAS_LETTER.search(value) is not None and not _is_slug(value)
 
 
 def _is_slug(value: str) -> bool:
     """Return True if a value is made of words and numbers: `gpt-4o-mini`, `us-east-1`, `v1.2.3`, `2024-01-31`."""
-    parts = _SEPARATED.split(value)
+    parts = _SEPARATED.split(value, _MAX_SAMPLE)
     return len(parts) > 1 and all(not part or _SLUG_PART.fullmatch(part) for part in parts)
 
 
 def _is_mixed_case(value: str) -> bool:
     """Return True if a value without digits changes between cases more often than words do."""
-    changes = sum(one.islower() != two.islower() for one, two in pairwise(value))
-    return len(value) >= _MIN_MIXED and value.isalpha() and changes * 5 >= len(value) * 2
+    if len(value) < _MIN_MIXED or not value.isalpha():
+        return False
+    sample = value[:_MAX_SAMPLE]
+    changes = sum(one.islower() != two.islower() for one, two in pairwise(sample))
+    return changes * 5 >= len(sample) * 2
 
 
 def _is_unquoted(text: str, named: _SecretName, value: str, start: int, rank: str) -> bool:
@@ -573,7 +714,7 @@ def _is_unquoted(text: str, named: _SecretName, value: str, start: int, rank: st
 
 def _is_user_and_password(value: str) -> bool:
     """Return True if a value is a user and a password in base64, as in HTTP and in settings of registries."""
-    if len(value) < _MIN_OPAQUE or len(value) > MAX_VALUE_CHARACTERS or not value.isascii():
+    if len(value) < _MIN_OPAQUE or len(value) > MAX_VALUE_CHARACTERS or not _BASE64_VALUE.fullmatch(value):
         return False
     try:
         decoded = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode()
@@ -582,12 +723,13 @@ def _is_user_and_password(value: str) -> bool:
     return ":" in decoded and decoded.isprintable()
 
 
-def _match_header_value(text: str, named: _SecretName, start: int) -> SecretSpan | None:
+def _match_header_value(values: _ValueReader, named: _SecretName, start: int) -> SecretSpan | None:
     """Return the credentials of a header: without its scheme, and up to the end of its line or string."""
+    text = values.text
     scheme = _SCHEME.match(text, start)
     at = scheme.end() if scheme else start
     word = scheme[0].strip().lower() if scheme else ""
-    match = _CREDENTIALS.match(text, at)
+    match = values.read(_CREDENTIALS, at)
     if match is None or PLACEHOLDER_PREFIX in match[0] or text.startswith("[", at):
         return None
     value = match[0].rstrip(".")
@@ -610,7 +752,7 @@ _PHRASES = (
         ("cookie",),
         "cookie",
         (
-            r"cookie2?(?:\\{0,31}[\"'])?[ \t]{0,4}(?::|(?<=[\"']),)[ \t]{0,4}\\{0,31}[\"']?"
+            r"cookie2?(?:\\{0,31}[\"'])?[ \t]{0,4}(?::|(?<=[\"']),)[ \t]{0,4}(?:\[\s{0,20})?\\{0,31}[\"']?"
             r"(?P<secret>[\w.$-]{1,128}=[^\s;\"'\\]{1,4096}"
             r"(?:;[ \t]{0,3}[\w.$-]{1,128}(?:=[^\s;\"'\\]{0,4096})?){0,64})"
         ),
@@ -654,7 +796,7 @@ _PHRASES = (
     (
         ("convertto-securestring",),
         "password",
-        r"convertto-securestring\s{1,4}(?:-string\s{1,4})?[\"'](?P<secret>[^\"'\s\\]{6,256})",
+        r"convertto-securestring\s{1,4}(?:-[a-z]{1,20}\s{1,4}){0,3}\\{0,31}[\"'](?P<secret>[^\"'\s\\]{6,256})",
         "value",
     ),
     (
@@ -663,6 +805,13 @@ _PHRASES = (
         r"[a-z_]+\(\s{0,4}[\"'](?P<secret>[^\"'\s\\]{6,256})(?=[\"'])",
         "value",
     ),
+    (
+        ("jdbc:oracle:",),
+        "password",
+        r"jdbc:oracle:[a-z0-9]{1,8}:[\w$#]{1,64}/(?P<secret>[^\s@\"'\\]{3,128})(?=@)",
+        "value",
+    ),
+    (("bindpw ",), "password", rf"bindpw {{1,8}}(?P<secret>{_BARE}{{4,256}})", "digit"),
     (("pass:",), "password", rf"(?<=[ \"'])pass:(?P<secret>{_BARE}{{4,256}})", "value"),
     (
         ("$2a$", "$2b$", "$2x$", "$2y$"),
@@ -710,6 +859,26 @@ _COMMANDS = (
     ),
     (("http ", "https "), "password", rf"\s(?:-a|--auth)[ =]{_USER}(?P<secret>{_BARE}{{3,256}})", "value"),
     (("mysql",), "password", rf"\s-p(?P<secret>[^\s\"'\\=-]{_BARE}{{3,128}})", "value"),
+    (("openssl",), "password", rf"\s-(?:k|K|pass) {_MARK}(?:pass:)?(?P<secret>{_BARE}{{6,256}})", "digit"),
+    (
+        ("htpasswd",),
+        "password",
+        rf"\s-\w{{0,6}}b\w{{0,6}}(?: [^\s-]\S{{0,200}}){{2}} {_MARK}(?P<secret>{_BARE}{{4,256}})",
+        "value",
+    ),
+    (("sqlcmd", "bcp "), "password", rf"\s-P ?{_MARK}(?P<secret>{_BARE}{{4,256}})", "value"),
+    (("sqlplus",), "password", r"\s[\w$#]{1,64}/(?P<secret>[^\s@\"'\\/]{3,128})@", "digit"),
+    (("net use",), "password", rf"\s/user:\S{{1,128}} (?P<secret>{_BARE}{{4,256}})", "digit"),
+    (("cmdkey",), "password", rf"\s/pass:(?P<secret>{_BARE}{{4,256}})", "value"),
+    (("nmcli",), "password", rf"\spassword {_MARK}(?P<secret>{_BARE}{{8,64}})", "digit"),
+    (("wpa_passphrase ",), "password", rf"wpa_passphrase \S{{1,64}} {_MARK}(?P<secret>{_BARE}{{8,64}})", "digit"),
+    (
+        ("echo ",),
+        "password",
+        rf"echo {_MARK}[^\s:\"'$\\]{{1,64}}:(?P<secret>{_BARE}{{4,128}}){_MARK} \| (?:sudo )?chpasswd",
+        "value",
+    ),
+    (("echo ",), "password", rf"echo {_MARK}(?P<secret>{_BARE}{{4,128}}){_MARK} \| (?:sudo -S|kinit)\b", "value"),
     (("sshpass",), "password", rf"\s-p ?{_MARK}(?P<secret>{_BARE}{{4,256}})", "value"),
     (
         (

@@ -57,7 +57,7 @@ _OPTION = re.compile(r"--?([A-Za-z][\w-]*)")
 _ASSIGNMENT = re.compile(r"(?:--?)?([A-Za-z][\w.-]*)=(?:(?i:bearer|basic|token)\s+)?(.+)", re.DOTALL)
 _HEADER = re.compile(r"(?:--?header=)?([A-Za-z][\w-]*)\s*:\s*(?:(?i:bearer|basic|token)\s+)?(.+)", re.DOTALL)
 _USERINFO = re.compile(r"[A-Za-z][\w+.-]*://(?:([^/?#\s]*)@)?")
-_QUERY = re.compile(r"[?&#]([^=&#]+)=([^&#]+)")
+_QUERY = re.compile(r"[?&#]([^=&#?]+)=([^&#]+)")
 # Letters and digits in one long word: it may be a key, and no reader needs it.
 _OPAQUE = re.compile(
     r"(?<![A-Za-z0-9])(?:(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{32,}=*|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"

@@ -14,9 +14,10 @@ import shlex
 import shutil
 import stat
 from fnmatch import fnmatch
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote
 
 from nexus_core.errors import FileError
 from nexus_core.files.places import find_repository_root
@@ -25,14 +26,21 @@ from nexus_core.files.read import open_beneath, parts_beneath, read_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-# `--config=run.js`, `lib/a.jar:lib/b.jar`, `src=run.sh,ro`, `@options`, and for a shell `true;./run.sh|cat`
-_SEPARATORS = re.compile("[=:,@;&|<>()]")
+# `--config=run.js`, `lib/a.jar:lib/b.jar`, `src=run.sh,ro`, `@options`, for a shell `true;./run.sh|cat`, and code in an
+# argument: `BEGIN{system("sh run")}`
+_SEPARATORS = re.compile(r"[=:,@;&|<>(){}\"'`\s]")
+# `-I../lib`, `-javaagent:x.jar`: an option and its value in one word
+_GLUED_OPTION = re.compile(r"-[A-Za-z](?=[^-=])")
+# `server:app`, `my.server`: a module for a program such as uvicorn or celery
+_MODULE_REFERENCE = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?::[\w.]+(?:\(\))?)?")
 # `$PWD/run.sh`, `${workspaceFolder}/run.sh`: the variable is most often the workspace
 _VARIABLE = re.compile(r"\$\{?[\w:]++\}?/?")
 # `${SCRIPT:-./run.sh}`: without the variable, the default is started
 _DEFAULT = re.compile(r"\$\{[^{}]*?:-([^{}]*)\}")
 _REFERENCE = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)(?::-[^{}]*)?\}")
 _GLOB = re.compile(r"[*?\[]")
+# Another process, or this one under another name: its directory is not known before it runs.
+_PROCESS_PATH = re.compile(r"/proc/[^/]+/(?:cwd|fd|root|task)\b|/dev/fd/")
 # `-m my.server`, `-mmy.server`, `-um my.server`
 _MODULE = re.compile(r"-[A-Za-ln-z]*m([\w.]*)")
 # Started if a directory is named: `python3 tool`, `node .`
@@ -67,10 +75,15 @@ _MAGIC = (b"#!", b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"
 _SHELLS = frozenset({"ash", "bash", "dash", "fish", "ksh", "sh", "zsh"})
 _INTERPRETERS = re.compile(
     r"(?:python|pypy|ruby|perl|php|lua|node|java)[\d.]*w?|nodejs|luajit|deno|bun|tsx|ts-node|jruby|groovy|Rscript|julia"
-    r"|pwsh|powershell|osascript|tclsh|elixir|escript|guile|racket|wasmtime|dotnet|mono|wine|cscript|source"
+    r"|pwsh|powershell|osascript|tclsh|wish|expect|elixir|escript|iex|erl|guile|racket|wasmtime|dotnet|mono|wine|cscript"
+    r"|source|[gmn]?awk|sed|n?vim?|emacs|ed|gdb|lldb|git|jq|m4|sqlite3|psql|octave|gnuplot|sbcl|clojure|clj|scala|swift"
+    r"|kotlin|ocaml|runghc|runhaskell|crystal|nim|zig|dart|raku|xonsh|nu|elvish|busybox|toybox|coffee"
 )
+# They run, or hand on, files that no word of a command names.
+_LISTERS = frozenset({"fd", "find", "ls", "parallel", "run-parts", "xargs"})
 # Options of interpreters that are followed by code, which may name what it loads in its own ways.
 _INLINE = re.compile(r"-[A-Za-z]*[ce]|-p|-pe|--eval|--print|--exec|-Command|-EncodedCommand")
+_SHELL_CODE = re.compile(r"-[A-Za-z]*c")
 # They run what a file of the directory defines, whatever that file is called.
 _RUNNERS = frozenset(
     {
@@ -85,31 +98,65 @@ _RUNNERS = frozenset(
             "docker-compose",
             "doit",
             "dotnet",
+            "flask",
             "foreman",
         ),
         *("go", "gmake", "gradle", "hatch", "honcho", "invoke", "just", "lein", "make", "mask", "meson", "mix", "moon"),
         *("mvn", "ninja", "nox", "npm", "nx", "overmind", "pdm", "pipenv", "pixi", "pnpm", "podman-compose", "poetry"),
-        *("rake", "rye", "sbt", "stack", "task", "tilt", "tox", "turbo", "uv", "yarn", "bun"),
+        *(
+            "nose2",
+            "py.test",
+            "pytest",
+            "rake",
+            "rye",
+            "sbt",
+            "stack",
+            "task",
+            "tilt",
+            "tox",
+            "turbo",
+            "uv",
+            "yarn",
+            "bun",
+        ),
     }
 )
 # They prefer a package installed in the directory over fetching it, from where its settings say.
 _FETCHERS = frozenset({"bunx", "npx", "pipx", "pnpx", "uvx"})
 _FETCHER_WORDS = frozenset({"dlx", "exec", "tool", "x"})  # `pnpm dlx`, `npm exec`, `uv tool run`, `bun x`
+# A directory after one of these is the package itself: `uvx --from . server`, `npx -p ./package tool`.
+_PACKAGE_OPTIONS = frozenset({"--from", "--spec", "--with", "--with-editable", "--editable", "-e", "-p", "--package"})
 _FETCHER_FILES = (".npmrc", ".yarnrc.yml", "bunfig.toml", "pip.conf", "uv.toml")
 _CONTAINERS, _BUILDS = frozenset({"docker", "podman", "nerdctl"}), frozenset({"build", "compose"})
-# The program follows them.
-_WRAPPERS = frozenset(
-    {*("command", "cross-env", "dotenv", "env", "exec", "nice", "nohup", "setsid", "stdbuf", "sudo", "time", "timeout")}
-)
+# Modules of `python -m` that look for code in the directory.
+_TEST_MODULES = frozenset({"build", "coverage", "doctest", "flask", "nose2", "nox", "pip", "pytest", "tox", "unittest"})
+# `-v ./src:/app:ro`, `--mount type=bind,src=./src,dst=/app`
+_VOLUME = re.compile(r"([^:,]+):(/[^:]*)(?::[\w,]*)?")
+_MOUNT_SOURCE = re.compile(r"(?:^|,)(?:src|source)=([^,]+)")
+_MOUNT_TARGET = re.compile(r"(?:^|,)(?:dst|destination|target)=([^,]+)")
 _COMMAND_SEPARATORS = frozenset({"&&", "||", ";", "|", "&", "then", "do", "else", "(", "{", "!"})
+_DIRECTORY_COMMANDS = frozenset({"cd", "chdir", "pushd"})
 _DIRECTORY_OPTIONS = frozenset(
-    {"cd", "pushd", "-C", "--cwd", "--dir", "--directory", "--prefix", "--project", "--workdir"}
+    {*_DIRECTORY_COMMANDS, "-C", "--chdir", "--cwd", "--dir", "--directory", "--prefix", "--project", "--workdir"}
 )
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+# `$(dirname "$0")`, `${0%/*}`, `$(cd "$(dirname "$0")" && pwd)`: the directory of a script
+_OWN_DIRECTORY = re.compile(
+    r"\$\(\s*dirname\s+(?:--\s+)?[\"']?\$\{?(?:0|BASH_SOURCE)(?:\[0\])?(?::-\$0)?\}?[\"']?\s*\)|\$\{(?:0|BASH_SOURCE(?:\[0\])?)%/\*\}"
+)
+_PRINTED_DIRECTORY = re.compile(r"\$\(\s*cd\s+(?:-P\s+)?[\"']?([^\"'$`()]+)[\"']?\s*(?:&&|;)\s*pwd(?:\s+-P)?\s*\)")
+_KNOWN_VARIABLE = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
+# What a script is given: the words of the command, which are read themselves.
+_POSITIONAL = re.compile(r"\$(?:[@*#?0-9]|\{[@*0-9][^{}]*\})")
+_BRACES = re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}")
 # Variables whose values name directories that code is loaded from, besides files.
 _LOADERS = re.compile(
-    r"PATH|HOME|ENV|BASH_ENV|ZDOTDIR|CLASSPATH|CONDA_PREFIX|PHPRC|PHP_INI_SCAN_DIR|RUSTC_WRAPPER|VIRTUAL_ENV"
+    r"PATH|HOME|ENV|BASH_ENV|ZDOTDIR|CLASSPATH|CONDA_PREFIX|PHPRC|PHP_INI_SCAN_DIR|RUSTC_WRAPPER|VIRTUAL_ENV|AWKPATH"
+    r"|CDPATH|FPATH|GCONV_PATH|OCAMLPATH|PSModulePath|SHELL|EDITOR|VISUAL|PAGER"
     r"|(?:PYTHON|NODE_|LD_|DYLD_|RUBY|PERL|LUA_|R_|GO|CARGO_|GEM_|BUNDLE_|GIT_|JAVA_|_JAVA_|JDK_|DENO_|BUN_|UV_|PIP_|XDG_"
-    r"|DOTNET_|npm_config_|NPM_CONFIG_)\w*"
+    r"|DOTNET_|npm_config_|NPM_CONFIG_|TCL|MAKE|OPENSSL_|QT_|GTK_|GIO_|GST_|VIM|EMACS|JULIA_|GUILE_|ERL_|FLASK_|DJANGO_"
+    r"|UVICORN_|CELERY_)\w*"
+    r"|\w*(?:LIB|LOAD|MODULE|PLUGIN|CLASS|INCLUDE|SCRIPT|EXTENSION)\w*(?:PATH|DIR)S?"
 )
 _PACKAGE = (
     "package.json",
@@ -132,6 +179,7 @@ _TASKS = (
     "Rakefile",
     "pom.xml",
 )
+_PROGRAM_DIRECTORIES, _LIBRARY_DIRECTORIES = frozenset({"bin", "sbin"}), ("lib", "lib32", "lib64", "libexec")
 _MAX_SCRIPT_BYTES = 32 * 1024  # of all shell scripts that are parsed
 # With these, Python does not see the variable that keeps it from the bytecode beside a module.
 _ISOLATED = re.compile(
@@ -258,6 +306,8 @@ class _CodeSearch:
     def read_command(self, command: Sequence[str]) -> None:
         """Add the files that a command names, and those that it is known to run besides."""
         tokens = self._limit_words(token for word in command for token in _split_argument(word))
+        if command and _get_program_name(command[0]) in _CONTAINERS:
+            tokens = self._map_mounts(tokens)
         entered = self._list_entered_directories(tokens)
         named = (path for token in dict.fromkeys(tokens) for path in self._directories(token))
         self._search_directories = tuple(
@@ -276,29 +326,51 @@ class _CodeSearch:
         """
         is_first = True  # a program is expected
         expects_operand = False  # an interpreter has been named, but not yet what it interprets
-        name = shell = ""
+        name = first = shell = ""
         for index, token in enumerate(tokens):
-            program = _get_program_name(token)
-            if is_first and not _is_setting(token):
-                self._read_launcher(program, tokens[index + 1 : index + 1 + _MAX_NAMES], starts)
-                is_first, name = program in _WRAPPERS, program
+            program, following = _get_program_name(token), tokens[index + 1 : index + 1 + _MAX_NAMES]
+            is_program = is_first and not _is_setting(token)
+            is_run = expects_operand or is_program
+            if is_program:
+                first, is_first, name = program, False, program
                 shell = program if program in _SHELLS else shell
+            if is_program or first not in _CONTAINERS:
+                # Also after `timeout 60`, `flock lock` and the like: no list of them is complete.
+                self._read_launcher(program, following, starts, is_program=is_program)
             found = self._read_token(token, is_operand=expects_operand)
+            if expects_operand and not found and name not in _SHELLS:
+                self._read_option_directories(token)
             expects_operand = expects_operand and not found
-            if _INTERPRETERS.fullmatch(program) or program in _SHELLS:
+            if _INTERPRETERS.fullmatch(program) or program in _SHELLS or (is_program and token == "."):  # noqa: S105
                 expects_operand, name = True, program
-            if " " in token:  # a script; its words follow
+            is_code = name in _SHELLS and _SHELL_CODE.fullmatch(token) is not None
+            expects_operand = expects_operand and not is_code
+            if is_code or " " in token:  # a script, or its words follow
                 is_first = True
                 continue
             is_first = is_first or token in _COMMAND_SEPARATORS
-            if shell and not is_script and not found and _is_expansion(token, is_operand=expects_operand):
-                self._add_trees((str(self._place.cwd), *starts))
-            if _INLINE.fullmatch(token) and _INTERPRETERS.fullmatch(name):
-                self._add_trees(starts)
-            is_cleared = name == "env" and token in {"-", "-i"}
-            self.with_bytecode = self.with_bytecode or is_cleared or bool(_ISOLATED.fullmatch(token))
-            if match := _MODULE.fullmatch(token):
-                self._read_module(match[1] or next(iter(tokens[index + 1 : index + 2]), ""))
+            if is_script:
+                is_unknown = not found and is_run and _is_unknown_word(token)
+            else:
+                is_unknown = bool(shell) and not found and _is_expansion(token, is_operand=expects_operand)
+            if is_unknown or program in _LISTERS or _PROCESS_PATH.search(token) or (is_program and program == "eval"):
+                self._add_trees((*self._start_directories, *starts))
+            self._read_option(token, name, following, starts)
+
+    def _read_option(self, token: str, name: str, following: Sequence[str], starts: Sequence[str]) -> None:
+        """Add what a word that is not a path means: a variable, code in an argument, a module."""
+        if match := _ASSIGNMENT.fullmatch(token):
+            self.read_variables({match[1]: match[2]})
+        if _INLINE.fullmatch(token) and _INTERPRETERS.fullmatch(name):
+            self._add_trees(starts)
+        is_cleared = name == "env" and token in {"-", "-i"}
+        self.with_bytecode = self.with_bytecode or is_cleared or bool(_ISOLATED.fullmatch(token))
+        if match := _MODULE.fullmatch(token):
+            module = match[1] or next(iter(following), "")
+            self._read_module(module)
+            self._add_trees(starts if module.partition(".")[0] in _TEST_MODULES else ())
+        elif match := _MODULE_REFERENCE.fullmatch(token.rpartition("=")[2]):
+            self._read_module(match[1])
 
     def _limit_words(self, words: Iterable[str]) -> list[str]:
         """Return at most `_MAX_WORDS` words. A command with more of them counts with its whole directory."""
@@ -320,6 +392,11 @@ class _CodeSearch:
                 here = "." if len(entries) > 1 and name.endswith("PATH") else ""
                 for part in self._limit_words(dict.fromkeys(entry or here for entry in entries if entry or here)):
                     self._add_trees(path for path in self._iter_candidates(part) if os.path.isdir(path))  # noqa: PTH112
+                    for path in self._iter_candidates(part):
+                        if os.path.isfile(path):  # noqa: PTH113 - never fails
+                            self.add_program(path)
+                    if match := _MODULE_REFERENCE.fullmatch(part):
+                        self._read_module(match[1])
 
     def read_variable_file(self, name: str) -> None:
         """Add a file with variables, and the files it names. Its values are read, never stored."""
@@ -333,11 +410,9 @@ class _CodeSearch:
                     data = read_bytes(Path(self._limit, inside)) or b""
                 except FileError:
                     continue
-                values = (
-                    line.partition("=")[2].strip().strip("\"'") for line in data.decode("utf-8", "replace").splitlines()
-                )
-                for token in self._limit_words(token for value in values for token in _split_argument(value)):
-                    self._read_token(token)
+                lines = data.decode("utf-8", "replace").splitlines()
+                pairs = (line.strip().removeprefix("export ").partition("=") for line in lines)
+                self.read_variables({key.strip(): value.strip().strip("\"'") for key, _, value in pairs})
 
     def add_program(self, path: str) -> None:
         """Add a program that is run: the file, the directory it belongs to, and its interpreter."""
@@ -351,6 +426,11 @@ class _CodeSearch:
             return
         self._programs.add(inside)
         self._add_trees([self._find_program_directory(real)])
+        self._add_manifests(real)
+        folder, name = os.path.split(os.path.dirname(real))  # noqa: PTH120 - names
+        if name in _PROGRAM_DIRECTORIES:  # `$ORIGIN/../lib`, `$FindBin::Bin/../lib`
+            libraries = (os.path.join(folder, each) for each in _LIBRARY_DIRECTORIES)  # noqa: PTH118 - names
+            self._add_trees(path for path in libraries if os.path.isdir(path))  # noqa: PTH112
         self._read_first_line(inside)
         if os.path.splitext(inside)[1].lower() in _FOR_NODE or b"node" in self._first_bytes(inside).partition(b"\n")[0]:  # noqa: PTH122
             # Node searches packages in every directory above it.
@@ -365,21 +445,48 @@ class _CodeSearch:
         return named or is_bare or os.path.splitext(inside)[1].lower() in _FOR_SHELLS  # noqa: PTH122
 
     def _read_shell_script(self, inside: str) -> None:
-        """Add what a shell script starts in turn. Its variables are treated as directories of the project."""
+        """Add what a shell script starts in turn. What cannot be read is covered by the whole project."""
+        folder = os.path.join(self._limit, os.path.dirname(inside))  # noqa: PTH118, PTH120 - names
+        starts = [str(self._place.cwd), folder]
         try:
             data = read_bytes(Path(self._limit, inside), max_bytes=self._script_bytes_left) or b""
-        except FileError:
+        except FileError:  # longer than what is parsed
+            self._add_trees((*self._start_directories, folder))
             return
         self._script_bytes_left -= len(data)
         before = self._search_directories
-        folder = os.path.join(self._limit, os.path.dirname(inside))  # noqa: PTH118, PTH120 - names
         self._search_directories = tuple(dict.fromkeys((*before, folder, os.path.dirname(folder))))  # noqa: PTH120 - names
-        for line in data.decode("utf-8", "replace").splitlines():
-            words = _split_argument(line.strip())
+        known = {"PWD": str(self._place.cwd)}
+        for line in data.decode("utf-8", "replace").replace("\\\n", " ").splitlines():
+            words = _split_argument(_expand_known(line.strip(), known, folder))
             if not words or words[0].startswith("#"):
                 continue
-            self._read_words(words[1:] or words, [str(self._place.cwd), folder], is_script=True)
+            words = words[1:] or words
+            known |= {
+                match[1]: match[2]
+                for word in words
+                if (match := _ASSIGNMENT.fullmatch(word)) and not _is_unknown_word(match[2])
+            }
+            self._enter_directories(words, starts)
+            self._read_words(words, starts, is_script=True)
         self._search_directories = before
+
+    def _enter_directories(self, words: Sequence[str], starts: Sequence[str]) -> None:
+        """Search in the directories that a line of a script changes to, too."""
+        for index, word in enumerate(words):
+            if word not in _DIRECTORY_COMMANDS:
+                continue
+            entered = self._resolve_directories(next((each for each in words[index + 1 :] if each[:1] != "-"), ""))
+            if not entered:
+                self._add_trees((*self._start_directories, *starts))
+            self._search_directories = tuple(dict.fromkeys((*self._search_directories, *entered)))
+
+    def _resolve_directories(self, word: str) -> list[str]:
+        """Return the directories of the project that a word for `cd` means, [] if that is not known."""
+        if _is_unknown_word(word) or _GLOB.search(word) or not _may_be_path(word):
+            return []
+        paths = (os.path.join(base, word) for base in self._search_directories)  # noqa: PTH118 - names
+        return [path for path in paths if os.path.isdir(path) and self._is_inside(os.path.realpath(path))]  # noqa: PTH112
 
     def _read_first_line(self, inside: str) -> None:
         """Add the interpreter of a script: `#!./bin/run`, `#!/usr/bin/env run`."""
@@ -388,20 +495,49 @@ class _CodeSearch:
             return
         self._interpreted += 1
         words = os.fsdecode(data[2:].partition(b"\n")[0]).split()
-        self.with_bytecode = self.with_bytecode or any(map(_ISOLATED.fullmatch, words))
         if words and _get_program_name(words[0]) == "env":
-            words = [word for word in words[1:] if not word.startswith("-") and not _is_setting(word)]
-        if words and (found := find_executable(words[0], self._place, self._path)) and self._is_inside(found):
+            words = [word for word in words[1:] if word != "-S"]
+        program = next((word for word in words if not _is_setting(word)), "")
+        if (found := find_executable(program, self._place, self._path)) and self._is_inside(found):
             self.add_program(found)
+        self._read_words(words, [str(self._place.cwd)])
 
-    def _read_launcher(self, name: str, rest: Sequence[str], starts: Sequence[str]) -> None:
+    def _read_option_directories(self, token: str) -> None:
+        """Add the directories that an option of an interpreter names, as in `-I../lib` and `-cp classes`."""
+        glued = _GLUED_OPTION.match(token)
+        for text in (token, token[glued.end() :] if glued else ""):
+            if text != token:
+                self._read_token(text, is_operand=True)
+            self._add_trees(path for path in self._directories(text) if text)
+
+    def _map_mounts(self, tokens: Sequence[str]) -> list[str]:
+        """Return the words of a command for a container, with paths in its volumes replaced by those of the project."""
+        mounts: dict[str, str] = {}
+        for token in tokens:
+            source, target = _MOUNT_SOURCE.search(token), _MOUNT_TARGET.search(token)
+            if source and target:
+                mounts[target[1].rstrip("/")] = source[1]
+            elif match := _VOLUME.fullmatch(token.partition("=")[2] if token.startswith("-") else token):
+                mounts[match[2].rstrip("/")] = match[1]
+        mapped = list(tokens)
+        for inner, outer in mounts.items():
+            mapped = [outer + token[len(inner) :] if token.startswith(f"{inner}/") else token for token in mapped]
+        return mapped
+
+    def _read_launcher(self, name: str, rest: Sequence[str], starts: Sequence[str], *, is_program: bool) -> None:
         """Add what a program is known to run without an argument that names it."""
         words = [word for word in rest if not word.startswith("-")]
         first = words[0] if words else ""
         if name in _FETCHERS or (name in _RUNNERS and first in _FETCHER_WORDS):
             for place in starts:
                 self._read_local_packages(place, words)
-        elif name in _RUNNERS or (name in _CONTAINERS and first in _BUILDS):
+            options = [after for option, after in pairwise(rest) if option in _PACKAGE_OPTIONS]
+            options += [word.partition("=")[2] for word in rest if word.partition("=")[0] in _PACKAGE_OPTIONS]
+            for word in (first, *words[1:2], *options):
+                # A name alone is a package to fetch, but `.` and `./package` are directories.
+                if "/" in word or word in {".", ".."} or word in options:
+                    self._add_trees(filter(_is_package, self._directories(word)))
+        elif name in _RUNNERS or (is_program and name in _CONTAINERS and first in _BUILDS):
             self._add_trees(map(self._find_task_directory, starts))
 
     def _read_local_packages(self, start: str, words: Iterable[str]) -> None:
@@ -447,7 +583,7 @@ class _CodeSearch:
         for part in self._limit_words(dict.fromkeys(_iter_parts(token))):
             for path in self._iter_candidates(part):
                 found = self._read_path(path, is_operand=is_operand) or found
-                if is_operand and part == token:
+                if is_operand and part in (token, token.partition("=")[2]):
                     for ending in _ENDINGS:
                         found = self._read_path(path + ending, is_operand=True) or found
             if _GLOB.search(part):
@@ -505,8 +641,17 @@ class _CodeSearch:
         found: list[str] = []
         for index, token in enumerate(tokens):
             option, _, value = token.partition("=")
-            if option in _DIRECTORY_OPTIONS:
-                found += self._directories(value or next(iter(tokens[index + 1 : index + 2]), ""))
+            if option not in _DIRECTORY_OPTIONS:
+                continue
+            following = (each for each in tokens[index + 1 :] if option not in _DIRECTORY_COMMANDS or each[:1] != "-")
+            word = value or next(following, "")
+            named = list(self._directories(word))
+            if option in _DIRECTORY_COMMANDS:
+                # The second of `cd a && cd b` is below the first.
+                named += [path for each in found if os.path.isdir(path := os.path.join(each, word))]  # noqa: PTH112, PTH118
+                if not named:
+                    self._add_trees(self._start_directories)
+            found += named
         return list(dict.fromkeys(found))
 
     def _iter_candidates(self, part: str) -> Iterator[str]:
@@ -573,6 +718,12 @@ class _CodeSearch:
             yield level
             level = os.path.dirname(level)  # noqa: PTH120 - a name
 
+    def _add_manifests(self, real: str) -> None:
+        """Add the files that say what the names in a program mean, in every directory above it."""
+        for level in self._iter_levels(real):
+            for name in _PACKAGE:
+                self._add_if_file(f"{level}/{name}")
+
     def _find_program_directory(self, real: str) -> str:
         """Return the directory that a program belongs to: its environment, its package, or its own directory."""
         if environment := _find_environment(real):
@@ -592,8 +743,27 @@ def _find_environment(program: str) -> str | None:
     """Return the virtual environment that a program is installed in, or None."""
     folder, _ = os.path.split(program)
     environment, name = os.path.split(folder)
-    is_one = name in {"bin", "Scripts"} and os.path.lexists(os.path.join(environment, "pyvenv.cfg"))  # noqa: PTH118
-    return environment if is_one else None
+    if os.path.lexists(os.path.join(folder, "pyvenv.cfg")):  # noqa: PTH118 - names; Python looks there first
+        return folder
+    return environment if name and os.path.lexists(os.path.join(environment, "pyvenv.cfg")) else None  # noqa: PTH118
+
+
+def _is_package(path: str) -> bool:
+    return any(os.path.lexists(os.path.join(path, name)) for name in _PACKAGE)  # noqa: PTH118 - names
+
+
+def _expand_known(line: str, known: Mapping[str, str], folder: str) -> str:
+    """Return a line of a script with its own directory and the variables that it has set replaced."""
+    line = _OWN_DIRECTORY.sub(lambda _: folder, line)
+    line = _PRINTED_DIRECTORY.sub(lambda match: match[1], line)
+    line = re.sub(r"\$\(\s*pwd\s*\)|`pwd`", "$PWD", line)
+    return _KNOWN_VARIABLE.sub(lambda match: known.get(match[1] or match[2], match[0]), line)
+
+
+def _is_unknown_word(word: str) -> bool:
+    """Return True if only the shell that runs a script can expand the word."""
+    rest = _POSITIONAL.sub("", word)
+    return "$" in rest or "`" in rest or word.startswith("~") or bool(_BRACES.search(rest))
 
 
 def _resolve_parent(path: str) -> str:
@@ -623,7 +793,9 @@ def _is_setting(token: str) -> bool:
 
 def _is_expansion(token: str, *, is_operand: bool) -> bool:
     """Return True if only the shell can expand the word, and may run the result."""
-    if "`" in token or "$(" in token or token in {"eval", "."}:
+    if "`" in token or "$(" in token:
+        return True
+    if token.startswith("~") or _BRACES.search(token):
         return True
     if "$" not in token or "://" in token:
         return False
@@ -638,8 +810,9 @@ def _split_argument(argument: str) -> list[str]:
         words = shlex.split(argument)
     except ValueError:  # an unclosed quotation
         words = argument.split()
-    # `sub&&python` has no blanks between its words
-    return [argument, *(part for word in words for part in re.split(r"(&&|\|\||;|&|\|)", word) if part)]
+    # `sub&&python` has no blanks between its words; a word with blanks is a script in a script
+    inner = (part for word in words for part in re.split(r"(&&|\|\||;|&|\|)", word) if part)
+    return [argument, *(each for part in inner for each in (_split_argument(part) if part != argument else [part]))]
 
 
 def _iter_readings(text: str) -> Iterator[str]:
@@ -655,6 +828,8 @@ def _iter_readings(text: str) -> Iterator[str]:
 
 def _iter_parts(token: str) -> Iterator[str]:
     """Yield everything in a word that may be a path."""
+    if "%" in token:
+        yield from _SEPARATORS.split(unquote(token))
     for text in _iter_readings(token):
         yield text
         words = _split_argument(text)[1:] if text != token else []

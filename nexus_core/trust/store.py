@@ -20,6 +20,7 @@ from nexus_core.errors import ConfigError
 from nexus_core.files.places import find_home_repository
 from nexus_core.files.write import file_lock, make_directories, write_text_atomically
 from nexus_core.trust.coverage import add_code_digests, matches_quickly
+from nexus_core.trust.fingerprint import HOME_POINTER, build_home_content
 from nexus_core.types.base import dataclass
 
 if TYPE_CHECKING:
@@ -323,7 +324,6 @@ def find_home_setting(home: Path) -> ActiveSetting | None:
     """Return the user's own settings as a setting that needs approval, or None if no repository holds them."""
     if find_home_repository(home) is None or not os.path.isdir(home):  # noqa: PTH112 - never fails
         return None
-    from nexus_core.trust.fingerprint import HOME_POINTER, build_home_content
     from nexus_core.types.mcp import ActiveSetting
 
     summary = f"the settings in {home} as your own"

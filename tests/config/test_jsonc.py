@@ -524,7 +524,7 @@ BOMBS = {
 def test_a_bomb_is_refused_within_a_second_with_its_place(text: str) -> None:
     positions: list[TextPosition] = []
 
-    took = seconds(lambda: positions.append(LineIndex(text).position(refusal(text, comments=True).offset)))
+    took = seconds(lambda: positions.append(LineIndex(text).position(refusal(text, comments=True).offset)), tries=3)
 
     assert took < 1
     assert positions >= [TextPosition(1, 1)]

@@ -32,12 +32,12 @@ SHOWN = re.compile(r'[\s{}\[\],:"·]+|servers|name|type|command|args|env|cwd|url
     ],
 )
 def test_words_are_covered_and_the_shape_of_a_line_is_not(text: str, shown: str) -> None:
-    assert cover_text(text) == shown
+    assert cover_text(text, len(text)) == shown
 
 
 @given(st.lists(PIECES | st.text(max_size=8)).map("".join))
 def test_nothing_but_the_shape_and_names_of_fields_is_left_of_any_text(text: str) -> None:
-    covered = cover_text(text)
+    covered = cover_text(text, len(text))
 
     assert len(covered) == len(text)
     assert [place for place, each in enumerate(covered) if each in "\r\n"] == [

@@ -414,6 +414,286 @@ def plant_bytecode(root: Path, name: str, mode: str = "UNCHECKED_HASH") -> None:
     subprocess.run([PYTHON, "-c", program, evil, source, mode], check=True)
 
 
+MAKEFILE, EVIL_MAKEFILE = "serve:\n\t@true\n", f"serve:\n\t@{EVIL_SH}"
+
+
+def compile_class(body: str) -> Change:
+    """Make a program in Java."""
+
+    def make(root: Path) -> None:
+        source = root.parent / "source" / "Main.java"
+        source.parent.mkdir(exist_ok=True)
+        text = "public class Main { public static void main(String[] a) throws Exception { %s } }"
+        source.write_text(text % body.replace("@MARK@", str(mark_of(root))))
+        subprocess.run(["javac", "-d", root / "classes", source], check=True)  # noqa: S607 - wherever it is
+
+    return make
+
+
+def link_program(root: Path) -> None:
+    """Make a program that finds its library beside its own directory."""
+    compile_library("lib/libx.so", "")(root)
+    source = root.parent / "main.c"
+    source.write_text("int main(void) { return 0; }")
+    (root / "bin").mkdir()
+    words = ["-Wl,--no-as-needed", "-L", str(root / "lib"), "-lx", "-Wl,-rpath,$ORIGIN/../lib"]
+    subprocess.run(["/usr/bin/cc", "-o", root / "bin/serve", source, *words], check=True)
+
+
+def plant_prefixed_bytecode(root: Path) -> None:
+    """Put other bytecode for a module where an option says that bytecode is."""
+    evil = root.parent / "x.py"
+    evil.write_text(EVIL.replace("@MARK@", str(mark_of(root))))
+    program = (
+        "import importlib.util, py_compile, sys\n"
+        "sys.pycache_prefix = sys.argv[3]\n"
+        "mode = py_compile.PycInvalidationMode.UNCHECKED_HASH\n"
+        "py_compile.compile(sys.argv[1], importlib.util.cache_from_source(sys.argv[2]), invalidation_mode=mode)\n"
+    )
+    subprocess.run([PYTHON, "-c", program, evil, root / "tools/x.py", root / "cache"], check=True)
+
+
+def scripted(line: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """A server that is a script for a shell, with these lines."""
+    return {"command": ["sh", "scripts/run"]}, {"scripts/run": f"{line}\n"}
+
+
+def _script_way(line: str, name: str = "lib/main", good: str = GOOD_SH, evil: str = EVIL_SH) -> Way:
+    server, files = scripted(line)
+    return Way(server, {**files, name: good}, {name: evil})
+
+
+def _module_way(*words: str, name: str = "server.py") -> Way:
+    return Way({"command": [*words]}, {name: GOOD}, {name: EVIL}, needs=(words[0],))
+
+
+_EVIL_MJS = "import fs from 'fs'; fs.writeFileSync('@MARK@', '');\n"
+
+WAYS |= {
+    # programs in front of the program
+    **{
+        f"a Makefile after {' '.join(words)}": Way(
+            {"command": [*words, "make", "serve"]},
+            {"Makefile": "include lib/a.mk\n", "lib/a.mk": MAKEFILE},
+            {"lib/a.mk": EVIL_MAKEFILE},
+            needs=(words[0], "make"),
+        )
+        for words in (["timeout", "60"], ["nice", "-n", "5"], ["flock", "/"], ["ionice", "-c3"])
+    },
+    "a script of a package after timeout": Way(
+        {"command": ["timeout", "60", "npm", "run", "-s", "serve"]},
+        {"package.json": '{"scripts": {"serve": "sh lib/x"}}', "lib/x": GOOD_SH},
+        {"lib/x": EVIL_SH},
+        needs=("npm",),
+    ),
+    # programs that find files themselves
+    "a file that find finds": Way(
+        {"command": ["find", "sub", "-name", "run.x", "-exec", "sh", "{}", ";"]},
+        {"sub/a/run.x": GOOD_SH},
+        {"sub/a/run.x": EVIL_SH},
+    ),
+    "a file that is listed": Way(shell("cd sub; ls | xargs -n 1 sh"), {"sub/a": GOOD_SH}, {"sub/a": EVIL_SH}),
+    "the parts of a directory": Way(
+        {"command": ["run-parts", "sub"]},
+        {"sub/a": f"#!/bin/sh\n{GOOD_SH}"},
+        {"sub/a": f"#!/bin/sh\n{EVIL_SH}"},
+        needs=("run-parts",),
+    ),
+    "tests that are discovered": Way(python("-m", "unittest"), {"test_x.py": GOOD}, {"test_x.py": EVIL}),
+    "tests that are discovered elsewhere": Way(
+        python("-m", "unittest", "discover", "-s", "sub"), {"sub/test_x.py": GOOD}, {"sub/test_x.py": EVIL}
+    ),
+    # shells
+    "braces": Way(
+        {"command": ["bash", "-c", "sh sub/ru{n,m}"]}, {"sub/run": GOOD_SH}, {"sub/run": EVIL_SH}, needs=("bash",)
+    ),
+    "a tilde": Way(
+        {"command": ["bash", "-c", "sh ~+/sub/run"]}, {"sub/run": GOOD_SH}, {"sub/run": EVIL_SH}, needs=("bash",)
+    ),
+    "a script after cd twice": Way(
+        shell("cd sub && cd inner && sh run"), {"sub/inner/run": GOOD_SH}, {"sub/inner/run": EVIL_SH}
+    ),
+    "a script after cd to a pattern": Way(shell("cd s*b && sh run"), {"sub/run": GOOD_SH}, {"sub/run": EVIL_SH}),
+    "a script after cd by a path for it": Way(
+        {"command": ["bash", "-c", "CDPATH=sub; cd inner; sh run"]},
+        {"sub/inner/run": GOOD_SH},
+        {"sub/inner/run": EVIL_SH},
+        needs=("bash",),
+    ),
+    "a shell in a shell": Way(shell("sh -c 'sh -c \"sh sub/run\"'"), {"sub/run": GOOD_SH}, {"sub/run": EVIL_SH}),
+    # what scripts for a shell start
+    "a directory in a variable of a script": _script_way('D=lib\nexec sh "$D/main"'),
+    "a name in a variable of a script": _script_way("N=main\nexec sh lib/$N"),
+    "names in a loop of a script": _script_way("for f in main; do . lib/$f; done"),
+    "a script after cd in a script": _script_way("cd deep/down\nexec sh main", "deep/down/main"),
+    "a file that find finds in a script": _script_way("find lib -type f -exec sh {} \\;"),
+    "a script behind many lines": _script_way("#" * 40_000 + "\nexec sh lib/main"),
+    "a module of a variable in a script": _script_way(
+        "PYTHONPATH=src exec @PYTHON@ -m app.main", "src/app/main.py", GOOD, EVIL
+    ),
+    # options, arguments and variables of interpreters
+    "an option and its directory in one word": Way(
+        {"command": ["perl", "-I../lib", "-MHelper", "-e", "1"], "cwd": "empty"},
+        {"lib/Helper.pm": GOOD_PL, "empty/x": ""},
+        {"lib/Helper.pm": EVIL_PL},
+        needs=("perl",),
+    ),
+    "an option and its directory": Way(
+        {"command": ["perl", "-I", "lib", "tools/s"]},
+        {"lib/Helper.pm": GOOD_PL, "tools/s": "use Helper;"},
+        {"lib/Helper.pm": EVIL_PL},
+        needs=("perl",),
+    ),
+    "a directory of classes": Way(
+        {"command": ["java", "-cp", "classes", "Main"]},
+        {"classes/x": ""},
+        prepare=compile_class(""),
+        change=compile_class('new java.io.File("@MARK@").createNewFile();'),
+        needs=("java", "javac"),
+    ),
+    "an option with a file without its ending": Way(
+        {"command": ["node", "--require=../lib/x", "-e", "0"], "cwd": "empty"},
+        {"lib/x.js": GOOD_JS, "empty/x": ""},
+        {"lib/x.js": EVIL_JS},
+        needs=("node",),
+    ),
+    "an option with a package": Way(
+        {"command": ["node", "-r", "../lib", "-e", "0"], "cwd": "empty"},
+        {"lib/package.json": '{"main": "m.js"}', "lib/m.js": GOOD_JS, "empty/x": ""},
+        {"lib/m.js": EVIL_JS},
+        needs=("node",),
+    ),
+    "an escaped address of a file": Way(
+        {"command": ["node", "--import", "file://@ROOT@/li%62/x.mjs", "-e", "0"], "cwd": "empty"},
+        {"lib/x.mjs": "0;\n", "empty/x": ""},
+        {"lib/x.mjs": _EVIL_MJS},
+        needs=("node",),
+    ),
+    "an import in an address": Way(
+        {
+            "command": ["node", "--import", "data:text/javascript,import('file://@ROOT@/lib/x.mjs')", "-e", "0"],
+            "cwd": "empty",
+        },
+        {"lib/x.mjs": "0;\n", "empty/x": ""},
+        {"lib/x.mjs": _EVIL_MJS},
+        needs=("node",),
+    ),
+    "what a package calls a file": Way(
+        {"command": ["node", "dist/a.js"]},
+        {
+            "package.json": '{"imports": {"#x": "./dist/g.js"}}',
+            "dist/a.js": "require('#x');\n",
+            "dist/g.js": GOOD_JS,
+            "lib/b.js": EVIL_JS,
+        },
+        {"package.json": '{"imports": {"#x": "./lib/b.js"}}'},
+        needs=("node",),
+    ),
+    "bytecode where an option says": Way(
+        python("-X", "pycache_prefix=cache", "tools/s.py"),
+        {"tools/s.py": "import x\n", "tools/x.py": GOOD, "cache/x": ""},
+        change=plant_prefixed_bytecode,
+    ),
+    "the directory of the process": Way(
+        python("/proc/self/cwd/s.py", cwd="sub"), {"sub/s.py": GOOD}, {"sub/s.py": EVIL}, needs=("sh",)
+    ),
+    "code of awk": Way(
+        {"command": ["awk", 'BEGIN { system("sh lib/b") }']}, {"lib/b": GOOD_SH}, {"lib/b": EVIL_SH}, needs=("awk",)
+    ),
+    "what a program of awk starts": Way(
+        {"command": ["awk", "-f", "lib/a.awk", "/dev/null"]},
+        {"lib/a.awk": 'BEGIN { system("sh lib/b") }', "lib/b": GOOD_SH},
+        {"lib/b": EVIL_SH},
+        needs=("awk",),
+    ),
+    "programs of git": Way(
+        {"command": ["git", "--exec-path=sub", "foo"]},
+        {"sub/git-foo": f"#!/bin/sh\n{GOOD_SH}"},
+        {"sub/git-foo": f"#!/bin/sh\n{EVIL_SH}"},
+        needs=("git",),
+    ),
+    "TCLLIBPATH": Way(
+        shell("echo 'package require Helper' | tclsh", cwd="empty", env={"TCLLIBPATH": "@ROOT@/lib"}),
+        {"lib/pkgIndex.tcl": "package ifneeded Helper 1.0 {}\n", "empty/x": ""},
+        {"lib/pkgIndex.tcl": "exec touch {@MARK@}\n"},
+        needs=("tclsh",),
+    ),
+    "MAKEFILES": Way(
+        {"command": ["make", "-f", "/dev/null", "-s", "serve"], "cwd": "empty", "env": {"MAKEFILES": "../lib/a.mk"}},
+        {"lib/a.mk": "include ../lib/b.mk\n", "lib/b.mk": MAKEFILE, "empty/x": ""},
+        {"lib/b.mk": EVIL_MAKEFILE},
+        needs=("make",),
+    ),
+    "PYTHONPATH in a file with variables": Way(
+        python("-c", "import helper", cwd="empty", env_file="settings.env"),
+        {"settings.env": "PYTHONPATH=@ROOT@/lib\n", "lib/helper.py": GOOD, "empty/x": ""},
+        {"lib/helper.py": EVIL},
+        variables={"PYTHONPATH": "@ROOT@/lib"},
+    ),
+    # around a program
+    "an argument in the first line of a script": Way(
+        {"command": ["bin/serve"]}, {"bin/serve": "#!/bin/sh lib/pre\n", "lib/pre": GOOD_SH}, {"lib/pre": EVIL_SH}
+    ),
+    "a variable in the first line of a script": Way(
+        {"command": ["serve/x"]},
+        {"serve/x": "#!/usr/bin/env -S PERL5LIB=lib perl -MHelper\n1;\n", "lib/Helper.pm": GOOD_PL},
+        {"lib/Helper.pm": EVIL_PL},
+        needs=("perl",),
+    ),
+    "a library beside the directory of a program": Way(
+        {"command": ["bin/serve"]},
+        {},
+        prepare=link_program,
+        change=compile_library("lib/libx.so", OPEN_IN_C),
+        needs=("/usr/bin/cc",),
+    ),
+    "a module beside the directory of a script": Way(
+        {"command": ["perl", "bin/serve"]},
+        {"bin/serve": 'use FindBin; use lib "$FindBin::Bin/../lib"; use Helper;\n', "lib/Helper.pm": GOOD_PL},
+        {"lib/Helper.pm": EVIL_PL},
+        needs=("perl",),
+    ),
+    "an environment that a link is put into": Way(
+        {"command": ["tools/py", "tools/s.py"]},
+        {"tools/s.py": GOOD},
+        {
+            "pyvenv.cfg": f"home = {Path(PYTHON).parent}\n",
+            f"{LIBRARIES}/x.pth": "import os; open('@MARK@', 'w').close()\n",
+        },
+        prepare=lambda root: (root / "tools/py").symlink_to(PYTHON),
+    ),
+}
+
+UNTRIED: dict[str, Way] = {
+    "a module for a server": _module_way("uvicorn", "server:app"),
+    "a module for a server in a package": _module_way("hypercorn", "app.main:app", name="app/main.py"),
+    "a module for a server, by -m": _module_way("python3", "-m", "uvicorn", "app.main:app", name="app/main.py"),
+    "a module in an option": _module_way("celery", "-A", "proj", "worker", name="proj/__init__.py"),
+    "a module in an option after a sign": _module_way("gunicorn-like", "--app=server"),
+    "a program that finds its module": _module_way("flask", "run", name="app.py"),
+    "a package of the directory": Way(
+        {"command": ["uvx", "--from", ".", "srv"]}, {"pyproject.toml": "", "src/s.py": GOOD}, {"src/s.py": EVIL}
+    ),
+    "a package of another directory": Way(
+        {"command": ["pipx", "run", "--spec=pkg", "srv"]}, {"pkg/setup.py": "", "pkg/s.py": GOOD}, {"pkg/s.py": EVIL}
+    ),
+    "a package that is given by its path": Way(
+        {"command": ["npx", "./pkg"]}, {"pkg/package.json": "{}", "pkg/a.js": GOOD_JS}, {"pkg/a.js": EVIL_JS}
+    ),
+    "a script in the volume of a container": Way(
+        {"command": ["docker", "run", "-v", "./srv:/app", "image", "python", "/app/s.py"]},
+        {"srv/s.py": GOOD},
+        {"srv/s.py": EVIL},
+    ),
+    "a script in a mount of a container": Way(
+        {"command": ["docker", "run", "--mount", "type=bind,src=./srv,dst=/app/", "image", "node", "/app/s.js"]},
+        {"srv/s.js": GOOD_JS},
+        {"srv/s.js": EVIL_JS},
+    ),
+}
+"""Ways whose programs are not at hand, so that only the decision is looked at."""
+
+
 def fill(text: str, root: Path) -> str:
     """A text with its places in place."""
     texts = {"@ROOT@": str(root), "@MARK@": str(mark_of(root)), "@PYTHON@": PYTHON}

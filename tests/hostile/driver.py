@@ -169,7 +169,7 @@ class Stream(io.StringIO):
 
 def run_command(arguments: tuple[str, ...], *, is_terminal: bool) -> dict[str, object]:
     """Run one command as the console script would."""
-    from nexus_core.cli import main
+    from nexus_core.cli import run_process
 
     out, err = Stream(is_terminal=is_terminal), Stream(is_terminal=is_terminal)
     streams = sys.stdout, sys.stderr
@@ -177,9 +177,7 @@ def run_command(arguments: tuple[str, ...], *, is_terminal: bool) -> dict[str, o
     started = time.process_time()
     code: object = "no exit"
     try:
-        main()
-    except SystemExit as stop:
-        code = stop.code
+        code = run_process()
     finally:
         sys.stdout, sys.stderr = streams
     return {

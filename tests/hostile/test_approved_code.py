@@ -13,10 +13,21 @@ import pytest
 
 from nexus_core.testing import write_files
 from tests.conftest import Cli
-from tests.hostile.approved_code import PYTHON, WAYS, Way, apply, make, mark_of, plant_bytecode, run_without_nexus
+from tests.hostile.approved_code import (
+    PYTHON,
+    UNTRIED,
+    WAYS,
+    Way,
+    apply,
+    make,
+    mark_of,
+    plant_bytecode,
+    run_without_nexus,
+)
 from tests.plugins.mcp.world import SERVER
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.acceptance("T2"),
     pytest.mark.skipif(os.name != "posix", reason="shells, links and modes"),
 ]
@@ -58,8 +69,19 @@ def test_changed_code_of_an_approved_server_does_not_run(
     assert cli("trust", "diff").code == 1
 
 
+@pytest.mark.parametrize("way", UNTRIED.values(), ids=UNTRIED)
+def test_changed_code_of_a_known_program_asks_again(cli: Cli, work: Path, way: Way) -> None:
+    make(work, way)
+    approve(cli)
+    assert decision(cli) == "allowed"
+
+    apply(work, way)
+
+    assert decision(cli) == "changed"
+
+
 def test_there_are_enough_ways_to_change_code() -> None:
-    assert len(WAYS) >= 35
+    assert len(WAYS) >= 100
 
 
 def test_what_changed_is_named_by_file(cli: Cli, work: Path) -> None:
@@ -81,6 +103,10 @@ HARMLESS: dict[str, tuple[list[str], dict[str, str]]] = {
     "a package that is fetched, for Python": (["uvx", "mcp-server-git", "--repository", "."], {"src/a.py": "1"}),
     "a module that is installed": ([PYTHON, "-m", "json.tool", "--help"], {"src/a.py": "1", "helper.py": "1"}),
     "a container": (["docker", "run", "-i", "--rm", "-v", "./data:/data", "image"], {"data/a": "1", "src/a.py": "1"}),
+    "a package that is fetched by a shell": (["sh", "-c", "npx -y server-files . --fast"], {"src/a.js": "1"}),
+    "a package that is fetched in time": (["timeout", "60", "npx", "-y", "server-files", "."], {"src/a.js": "1"}),
+    "an installed program with the name of a directory": (["server-files", "--root", "src"], {"src/a.js": "1"}),
+    "a script that enters its own directory": (["sh", "own/run"], {"src/a.py": "1", "README.md": "x"}),
     "a script elsewhere in the project": (["sh", "tools/run"], {"src/a.py": "1", "README.md": "x", "tool/x": "x"}),
     "what checkers and version control keep": (
         ["sh", "tools/run"],
@@ -89,11 +115,23 @@ HARMLESS: dict[str, tuple[list[str], dict[str, str]]] = {
 }
 
 
+OWN = """#!/bin/sh
+set -eu
+NAME="${1:-server}"
+cd "$(dirname "$0")"
+export PORT=8080
+exec python3 s.py "$@"
+"""
+
+
 @pytest.mark.parametrize(("command", "files"), HARMLESS.values(), ids=HARMLESS)
 def test_work_on_other_files_does_not_ask_again(
     cli: Cli, work: Path, command: list[str], files: dict[str, str]
 ) -> None:
-    make(work, Way({"command": command}, {"tools/run": "true\n", "data/x": "", "src/x": ""}))
+    make(
+        work,
+        Way({"command": command}, {"tools/run": "true\n", "own/run": OWN, "own/s.py": "", "data/x": "", "src/x": ""}),
+    )
     approve(cli)
 
     write_files(work, files)

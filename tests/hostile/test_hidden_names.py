@@ -17,6 +17,8 @@ from nexus_core.text.safety import find_hidden
 from tests.conftest import Cli, InstallPlugin
 from tests.effort import sampled
 
+pytestmark = pytest.mark.slow
+
 HIDDEN = {
     "Tags": "\U000e0041\U000e0042",
     "bidi": "\u202e",
@@ -29,6 +31,9 @@ HIDDEN = {
     "variation selector": "\ufe0f",
     "variation supplement": "\U000e0121",
     "Hangul filler": "\u3164",
+    "shorthand format": "\U0001bca0",
+    "musical format": "\U0001d173",
+    "hieroglyph format": "\U00013437",
     "byte order mark": "\ufeff",
     "line separator": "\u2028",
     "escape": "\x1b[2J",

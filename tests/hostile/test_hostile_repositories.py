@@ -17,6 +17,8 @@ from tests.effort import LONG, sampled
 from tests.hostile.conftest import Report, Visit
 from tests.hostile.repositories import CANARY, REPOSITORIES, Repository
 
+pytestmark = pytest.mark.slow
+
 OWN_STYLES = re.compile(r"\x1b\[(?:0|1|2|31|32|33)m")
 MEMORY_LIMIT = 100 * 1024 * 1024
 TIME_LIMIT = 2  # seconds of the processor for one command; each takes less than one

@@ -21,6 +21,8 @@ from tests.hostile.conftest import snapshot
 from tests.tables import count
 from tests.transcripts.support import SAMPLES
 
+pytestmark = pytest.mark.slow
+
 NEXUS3 = {
     "schema_version": 1,
     "agent_id": "main",

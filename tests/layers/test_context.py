@@ -25,7 +25,7 @@ REPL = "Terminal: vscode (xterm-256color)\nMode: Interactive REPL\n"
 
 @pytest.fixture
 def company(make_nexus: MakeNexus, nexus_home: Path, monkeypatch: pytest.MonkeyPatch) -> LoadedContext:
-    monkeypatch.setattr("nexus_plugins.environment._facts.get_operating_system", lambda: "Linux (WSL2 on Windows)")
+    monkeypatch.setattr("nexus_plugins.environment.get_operating_system", lambda: "Linux (WSL2 on Windows)")
     write_files(nexus_home, FULL_CONTEXT.home)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("TERM_PROGRAM", "vscode")

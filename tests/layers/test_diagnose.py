@@ -503,7 +503,7 @@ def test_no_text_takes_long(make_nexus: MakeNexus, pump: str) -> None:
     loaded = nexus.load()
     (nexus.cwd / "AGENTS.md").write_text((pump * 500_000)[:500_000])
 
-    assert seconds(lambda: diagnose(loaded)) < 3
+    assert seconds(lambda: diagnose(loaded), tries=3) < 3
 
 
 def test_the_texts_of_a_plugin_need_no_file(make_nexus: MakeNexus) -> None:

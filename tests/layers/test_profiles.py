@@ -11,6 +11,7 @@ from nexus_core.layers.profiles import PROFILES, ProfileView
 from nexus_core.layers.profiles import read_agent_view as read_profile
 from nexus_core.testing import write_files
 from nexus_core.text.safety import OTHER_AGENTS
+from tests.timing import seconds
 
 KIB = 1024
 
@@ -671,3 +672,12 @@ def test_every_rule_of_a_profile_names_its_source_and_the_documentation_has_it()
     sources = {rule.source for profile in PROFILES.values() for rule in profile.rules}
 
     assert [source for source in sources if source not in page] == []
+
+
+@pytest.mark.acceptance("T18")
+@pytest.mark.parametrize("paths", ["," * 50_000, "{," * 25_000, "},{" * 16_000])
+def test_hostile_paths_of_a_rule_are_read_in_half_a_second(repository: Path, home: Path, paths: str) -> None:
+    write_files(repository, {"CLAUDE.md": "shop", ".claude/rules/x.md": f'---\npaths: "{paths}"\n---\nrule'})
+
+    # 50 KB of commas took 15 s. Three attempts for a busy machine.
+    assert any(seconds(lambda: read_as("claude", repository, home)) < 0.5 for _ in range(3))

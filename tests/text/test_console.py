@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import io
 import json
+import re
+import time
 
 import pytest
 
 from nexus_core.plugin import Console
-from nexus_core.text.console import ProgressBar, format_count
+from nexus_core.text.console import ProgressBar, format_count, format_percent, format_share
 
 
 class Terminal(io.StringIO):
@@ -136,94 +138,158 @@ def test_a_stream_that_cannot_encode_a_character_shows_its_escape() -> None:
     assert raw.getvalue() == b"\\u65e5\n"
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
 @pytest.fixture(autouse=True)
 def a_usual_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
+    for variable in ("COLUMNS", "NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(variable, raising=False)
 
 
-def test_short_work_has_no_bar(clock: Clock) -> None:
+def test_force_color_styles_a_pipe_and_no_color_wins_over_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    forced, plain = io.StringIO(), io.StringIO()
+    Console(forced, io.StringIO()).table([("NAME",)], styles=["bold"])
+    monkeypatch.setenv("NO_COLOR", "1")
+    Console(plain, io.StringIO()).table([("NAME",)], styles=["bold"])
+
+    assert forced.getvalue() == "\x1b[1mNAME\x1b[0m\n"
+    assert plain.getvalue() == "NAME\n"
+
+
+def test_dumb_terminal_gets_plain_text_and_plain_bars(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    out = Terminal()
+    console = Console(out, io.StringIO())
+    console.text("data", style="red")
+
+    assert out.getvalue() == "data\n"
+    assert console.format_bar(1, 2, 8) == "####"
+
+
+@pytest.mark.parametrize(("part", "bar"), [(0, ""), (1, "█"), (1.5, "█▌"), (9, "████"), (-1, "")])
+def test_bars_have_eighths_on_a_terminal(part: float, bar: str) -> None:
+    assert Console(Terminal(), io.StringIO()).format_bar(part, 4, 4) == bar
+
+
+def test_bars_are_plain_in_a_pipe() -> None:
+    assert Console(io.StringIO(), io.StringIO()).format_bar(1, 2, 8) == "####"
+
+
+def test_long_message_wraps_between_words_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    terminal, pipe = Terminal(), io.StringIO()
+    Console(io.StringIO(), terminal).message("twenty characters are not many")
+    Console(io.StringIO(), pipe).message("twenty characters are not many")
+
+    assert terminal.getvalue() == "twenty characters\nare not many\n"
+    assert pipe.getvalue() == "twenty characters are not many\n"
+
+
+def test_markup_of_the_library_is_printed_as_it_is() -> None:
+    out = Terminal()
+    Console(out, io.StringIO()).table([("[bold]x[/bold] :smile:",)], styles=["red"])
+
+    assert out.getvalue() == "\x1b[31m[bold]x[/bold] :smile:\x1b[0m\n"
+
+
+def wait_for(terminal: Terminal, text: str) -> None:
+    end = time.monotonic() + 10
+    while text not in terminal.getvalue() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert text in terminal.getvalue()
+
+
+def without_styles(terminal: Terminal) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", terminal.getvalue())
+
+
+def test_short_work_shows_no_progress() -> None:
     terminal = Terminal()
-    with ProgressBar(terminal, 10, clock=clock) as progress:
-        for _ in range(10):
-            clock.now += 0.04
-            progress.advance(1)
+    with ProgressBar(terminal, 10, "Reading", delay=3600) as progress:
+        progress.advance(10)
 
     assert terminal.getvalue() == ""
 
 
-def test_long_work_shows_how_far_it_has_come_and_leaves_nothing_behind(clock: Clock) -> None:
+def test_long_work_shows_share_rate_and_remaining_time_and_leaves_nothing_behind() -> None:
     terminal = Terminal()
-    with ProgressBar(terminal, 4, clock=clock) as progress:
-        clock.now = 0.6
-        progress.advance(1)
+    with ProgressBar(terminal, 100, "Reading", unit="steps", delay=0.01) as progress:
+        time.sleep(0.25)
+        progress.advance(25)
+        wait_for(terminal, " 25%")
+        wait_for(terminal, " left")
 
-        assert terminal.getvalue() == "\r[" + "#" * 10 + " " * 30 + "]  25%"
+        assert re.search(r"Reading ━+╸━+  25% \d+ steps/s, \d+ s left$", without_styles(terminal))
 
-    drawn = terminal.getvalue().split("\r")
-    assert drawn[-2:] == [" " * len(drawn[1]), ""]
+    assert terminal.getvalue().endswith("\r\x1b[2K")  # the line is erased
 
 
-def test_it_is_not_drawn_more_often_than_anybody_can_see(clock: Clock) -> None:
+def test_work_of_unknown_length_shows_its_elapsed_time() -> None:
     terminal = Terminal()
-    progress = ProgressBar(terminal, 10_000, clock=clock)
-    for step in range(10_000):
-        clock.now = 1 + step / 10_000
-        progress.advance(1)
+    with ProgressBar(terminal, None, "Summarizing", delay=0.01):
+        wait_for(terminal, "Summarizing")
 
-    assert terminal.getvalue().count("%") <= 11
+        assert re.search(r". Summarizing \d+ s$", without_styles(terminal))
+
+
+def test_message_during_long_work_has_a_line_of_its_own() -> None:
+    terminal = Terminal()
+    console = Console(io.StringIO(), terminal)
+    with console.progress(10, "Reading"):
+        wait_for(terminal, "Reading")
+        console.message("by the way")
+
+    assert "\x1b[2Kby the way\n" in terminal.getvalue()
 
 
 @pytest.mark.parametrize("stream", [io.StringIO(), None])
-def test_where_nobody_watches_nothing_is_drawn(
-    stream: io.StringIO | None, clock: Clock, monkeypatch: pytest.MonkeyPatch
+def test_progress_is_shown_on_no_pipe_and_no_dumb_terminal(
+    stream: io.StringIO | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TERM", "dumb")
+    if stream is None:
+        monkeypatch.setenv("TERM", "dumb")
     target = stream or Terminal()
-    with ProgressBar(target, 2, clock=clock) as progress:
-        clock.now = 9
+    with ProgressBar(target, 2, delay=0) as progress:
         progress.advance(1)
+        time.sleep(0.05)
 
     assert target.getvalue() == ""
 
 
-def test_no_work_and_too_much_work_do_no_harm(clock: Clock) -> None:
+def test_more_work_than_expected_is_a_hundred_percent() -> None:
     terminal = Terminal()
-    clock.now = 5
-    ProgressBar(terminal, 0, clock=clock).advance(0)
-    progress = ProgressBar(terminal, 1, clock=clock)
-    clock.now = 9
-    progress.advance(7)
-
-    assert terminal.getvalue().endswith("] 100%")
+    with ProgressBar(terminal, 1, "Reading", delay=0) as progress:
+        progress.advance(7)
+        wait_for(terminal, "100%")
 
 
-def test_a_terminal_that_went_away_is_no_reason_to_stop(clock: Clock) -> None:
+def test_closed_terminal_does_not_stop_the_work() -> None:
     class Gone(Terminal):
         def write(self, _text: str) -> int:
             raise BrokenPipeError
 
-    progress = ProgressBar(Gone(), 2, clock=clock)
-    clock.now = 9
-    progress.advance(1)
-    progress.close()
-
-
-def test_a_console_draws_it_where_messages_go() -> None:
-    out, err = Terminal(), Terminal()
-    with Console(out, err).progress(1) as progress:
+    with ProgressBar(Gone(), 2, delay=0) as progress:
+        time.sleep(0.1)
         progress.advance(1)
 
-    assert (out.getvalue(), err.getvalue()) == ("", "")
+
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [
+        (0, "0%"),
+        (0.001, "<1%"),
+        (0.006, "1%"),
+        (0.5, "50%"),
+        (0.994, "99%"),
+        (0.995, ">99%"),
+        (0.9999, ">99%"),
+        (1, "100%"),
+    ],
+)
+def test_only_nothing_is_no_percent_and_only_everything_is_a_hundred(share: float, shown: str) -> None:
+    assert format_share(share) == shown
+
+
+def test_small_part_of_a_total_is_not_none_of_it() -> None:
+    assert [format_percent(part, 100_000) for part in (0, 1, 99_999, 100_000)] == ["0.0%", "<0.1%", ">99.9%", "100.0%"]
+    assert format_percent(1, 0) == "-"

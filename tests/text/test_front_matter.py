@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import json
+import sys
 from contextlib import suppress
+from types import FrameType
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_core.text.front_matter import MAX_HEAD_CHARACTERS, FrontMatterError, read_front_matter
+from nexus_core.plugin.text import MAX_HEAD_CHARACTERS, FrontMatterError, read_front_matter
 
 
 def read(head: str) -> dict[str, Any]:
@@ -48,7 +50,7 @@ def test_names_and_texts_are_read_as_they_are_meant(head: str, values: dict[str,
         ("text: |\n  one\n    two\n\n  three", "one\n  two\n\nthree"),
         ("text: |+\n  one\n", "one"),
         ('text: "one\n  two"', "one two"),
-        ("text: 'one\n\n  two'", "one  two"),
+        ("text: 'one\n\n  two'", "one\ntwo"),
         ("text:\n  'one'", "one"),
     ],
 )
@@ -107,22 +109,28 @@ def test_what_follows_the_head_is_the_guide() -> None:
         ("---\nname: x\njust words\n---", "'just words' is not of the form 'name: value'", 3),
         ("---\n- a\n- b\n---", "'- a' is not of the form 'name: value'", 2),
         ("---\nname: x\nname: y\n---", "repeats the key 'name'", 3),
-        ("---\na: {b: 1, b: 2}\n---", "duplicate key 'b'", 2),
+        ("---\na: {b: 1, b: 2}\n---", "repeats the key 'b'", 2),
         ("---\na:\n    b: 1\n  c: 2\n---", "'c: 2' is indented", 4),
         ("---\na: 1\n\n\tb: 2\n---", "is indented with a tab", 4),
         ("---\n  a: 1\nb: 2\n---", "'b: 2' is indented less", 3),
         ("---\na: &x 1\n---", "begins with '&'; put it in quotes", 2),
         ("---\nb: 1\na: *x\n---", "begins with '*'; put it in quotes", 3),
         ("---\na: !!python/object x\n---", "begins with '!'; put it in quotes", 2),
+        ("---\na: @x\n---", "begins with '@'; put it in quotes", 2),
+        ("---\na: {b: !!set {}}\n---", "begins with '!'; put it in quotes", 2),
+        ("---\na: b\n? [c]\n: d\n---", "'? [c]' is not a name", 3),
+        ("---\na: b\n--- c\n---", "'--- c' comes after the end of the front matter", 3),
+        ("---\na: b\nc: \x07\n---", "has a character that YAML does not allow", 3),
+        ('---\na: "\\UFFFFFFFF"\n---', "has an invalid escape", 2),
         ("---\na: 'open\nb: 1\n---", "is never closed", 2),
-        ("---\na: [1, 2\nb: 1\n---", "is never closed", 2),
-        ("---\na: [1 }\n---", "a comma or ']' is missing", 2),
-        ("---\na: [,]\n---", "is not expected here", 2),
-        ("---\na: [1] b\n---", "'b' comes after the end of a value", 2),
-        ("---\na: 'x' y\n---", "'y' comes after the end of a value", 2),
+        ("---\na: [1, 2\nb: 1\n---", "'a: [1, 2' expected ',' or ']'", 2),
+        ("---\na: [1 }\n---", "expected ',' or ']', but got '}'", 2),
+        ("---\na: [,]\n---", "expected the node content, but found ','", 2),
+        ("---\na: [1] b\n---", "is not expected here, after the end of a value", 2),
+        ("---\na: 'x' y\n---", "is not expected here, after the end of a value", 2),
         ("---\na: " + "[" * 40 + "\n---", "nested too deep", 2),
         ("---\na: [" + "1," * 301 + "]\n---", "has more than 300 values", 2),
-        ("---\n" + "\n".join(f"{' ' * depth}a:" for depth in range(40)) + "\n---", "is nested too deep", 18),
+        ("---\n" + "\n".join(f"{' ' * depth}a:" for depth in range(40)) + "\n---", "is nested too deep", 19),
     ],
 )
 def test_what_cannot_be_read_is_an_error_with_its_line(text: str, message: str, line: int) -> None:
@@ -133,7 +141,10 @@ def test_what_cannot_be_read_is_an_error_with_its_line(text: str, message: str, 
     assert caught.value.line == line
 
 
-WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=12).map(str.strip)
+# YAML refuses noncharacters, and takes two more characters than JSON for the end of a line.
+WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn", "Zl", "Zp"]), max_size=12).map(
+    str.strip
+)
 VALUES = st.recursive(
     WORDS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3), max_leaves=12
 )
@@ -164,6 +175,9 @@ def test_any_text_is_read_or_refused(head: str) -> None:
     "head",
     [
         "x: " + "[a," * 2600,
+        "x: " + "[" * 8000,
+        "{" * 8000,
+        "\n".join(f"a{at}: [a,b,c,d,e,f,g,h]" for at in range(190)),
         "x: [" + "\n a,a,a,a,a,a,a,a,a,a," * 190,
         "x: '" + " " * 8000,
         'x: "' + "\\" * 8000,
@@ -175,19 +189,17 @@ def test_any_text_is_read_or_refused(head: str) -> None:
         "x: {" + "a" * 8000,
     ],
 )
-def test_no_head_takes_long(head: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from nexus_core.text import front_matter
+def test_no_head_takes_long(head: str) -> None:
+    text = f"---\n{head}\n---\n"
+    calls = 0
 
-    steps = 0
-    peek = front_matter._FlowParser._peek  # noqa: SLF001 - as above
+    def count(frame: FrameType, event: str, argument: object) -> None:  # noqa: ARG001 - what a profiler is given
+        nonlocal calls
+        calls += event == "call"
 
-    def counted(scanner: Any) -> str:
-        nonlocal steps
-        steps += 1
-        return peek(scanner)
-
-    monkeypatch.setattr(front_matter._FlowParser, "_peek", counted)  # noqa: SLF001 - as above
+    sys.setprofile(count)
     with suppress(FrontMatterError):
-        read(head)
+        read_front_matter(text)
+    sys.setprofile(None)
 
-    assert steps <= 2000
+    assert calls <= 64 * len(text)

@@ -775,3 +775,16 @@ def test_no_text_holds_the_mark_of_its_own_fence(pieces: list[str]) -> None:
     mark = first.split()[3]
     assert last == f"----- END DOCUMENTATION {mark} -----"
     assert fenced.count(mark) == 2
+
+
+@pytest.mark.acceptance("T14")
+def test_every_character_that_unicode_lets_renderers_ignore_is_hidden() -> None:
+    # Default_Ignorable_Code_Point of Unicode 15, apart from the byte order mark that may start a text
+    ranges = (
+        *((0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F)),
+        *((0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF)),
+        *((0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF)),
+    )
+    characters = [chr(each) for first, last in ranges for each in range(first, last + 1)]
+
+    assert [hex(ord(each)) for each in characters if each in visible(f"a{each}b")] == []

@@ -22,7 +22,7 @@ from nexus_core.text.secrets import (
 )
 from tests.effort import sampled
 from tests.tables import count
-from tests.text.secret_samples import ORDINARY, SAMPLES
+from tests.text.secret_samples import ALNUM, ORDINARY, SAMPLES, draw
 from tests.timing import seconds
 
 SECRET = "hunter22!"  # noqa: S105 - nobody's
@@ -323,6 +323,12 @@ PUMPS = [
         "7",
         "password | ",
     ),
+    # each name inside the value of the one before it, and each prefix inside the token of the one before it
+    *(f"{name}{sign}" for name in ("auth", "authorization", "Authorization", "api_key", "password", "token", "secret",
+      "credential", "passphrase", "pwd", "psk") for sign in (":", "=", ": ", "-", "/", '="')),
+    *("secret" + "_" * 32 + "-", "secret-access=", "token=9=..", "api-key\t-", "psk=_.a://.", "passphrase=\u00e9:"),
+    *("pass:9999-", "pscale_oauth:", "gl-", "gli.", "sq.", "dp.", "pat-", "r.", "C-", "ATCTT" + "z" * 38 + "/"),
+    *("A" * 15 + " ", "Authorization:a", "tokentoken=", 'password: "\\"', "ghp_" + "a" * 36 + "/", "-us", "Q~", "x.y"),
     *(sample.text for sample in SAMPLES.values()),
 ]
 # fmt: on
@@ -338,6 +344,34 @@ def test_hostile_text_takes_time_in_proportion_to_its_length(pump: str) -> None:
 
     # Linear is 4, the square is 16. A millisecond for what the clock cannot tell, three attempts for a busy machine.
     assert any(takes(text) < 8 * takes(text[:25_000]) + 0.001 for _ in range(3))
+
+
+@pytest.mark.acceptance("T18")
+@pytest.mark.parametrize("pump", sampled(PUMPS, one_in=6))
+def test_hostile_100_kilobytes_are_searched_in_half_a_second(pump: str) -> None:
+    text = (pump * (100_000 // len(pump) + 1))[:100_000]
+
+    # For all 330 patterns together: 0.2 s at most on a busy machine, less than 50 ms for each. Three attempts.
+    assert any(seconds(lambda: find_secrets(text)) < 0.5 for _ in range(3))
+
+
+@pytest.mark.acceptance("T18")
+@pytest.mark.parametrize("pump", ["?a", "&a", "#", "?a=b", "A", "a:", "${a:-", "a=b;"])
+def test_hostile_address_is_searched_in_half_a_second(pump: str) -> None:
+    address = "https://example.com/" + pump * (100_000 // len(pump))
+
+    # `?a` took 40 s. Three attempts for a busy machine.
+    assert any(seconds(lambda: hide_secrets([address])) < 0.5 for _ in range(3))
+
+
+@pytest.mark.acceptance("T10")
+def test_a_value_behind_many_names_is_redacted() -> None:
+    secret = draw(ALNUM, 24)
+
+    assert secret not in redact(f"token=token=token={secret}").text
+    assert secret not in redact(" ".join(["authorization:"] * 200) + f" Bearer {secret}").text
+    assert secret not in redact("password=x, " * 2_000 + f"password={secret}").text
+    assert secret not in redact("a.b-" * 500 + " " + "gh" + f"p_{secret}{secret}").text
 
 
 @pytest.mark.acceptance("T10")

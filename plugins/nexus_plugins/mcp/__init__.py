@@ -33,8 +33,11 @@ from nexus_core.plugin import MergePolicy, PluginSettings, SkippedFile
 from nexus_core.plugin.files import file_in
 
 if TYPE_CHECKING:
-    from nexus_core import Finding, Request, Section, Tool
-    from nexus_core.plugin import Command, InitFile, Layer, LayerConfig, LoadedLayers
+    from contextlib import AbstractContextManager
+
+    from nexus_core import Finding, Nexus, Request, Section, Tool
+    from nexus_core.plugin import Command, InitFile, Layer, LayerConfig, LoadedLayers, Toolset
+    from nexus_plugins.mcp.call import Servers
 
 
 @hookimpl
@@ -90,6 +93,20 @@ def nexus_tools(request: Request, loaded: LoadedLayers) -> list[Tool]:
     from nexus_plugins.mcp._tools import find_offered_tools
 
     return [offered.tool for offered in find_offered_tools(request, loaded)]
+
+
+@hookimpl
+def nexus_toolsets() -> list[Toolset]:
+    """Return the tools of servers. A server is started when one of its tools is first called."""
+    from nexus_core.plugin import Toolset
+
+    return [Toolset("mcp", open=_open_servers)]
+
+
+def _open_servers(nexus: Nexus) -> AbstractContextManager[Servers]:
+    from nexus_plugins.mcp.call import connect
+
+    return connect(nexus)
 
 
 @hookimpl

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
-    from mcp.client._transport import ReadStream, TransportStreams
+    from mcp.client._transport import ReadStream, TransportStreams, WriteStream
     from mcp.client.session import IncomingMessage
 
     from nexus_core import Request
@@ -126,6 +126,27 @@ class ServerPool:
         self._tasks.cancel_scope.cancel()
         # The exception of the block is not passed on: the task group would wrap it in an exception group.
         await self._tasks.__aexit__(None, None, None)
+
+    def get_server(self, name: str) -> MCPServerWithOrigin:
+        """Return the server of that name.
+
+        Raises:
+            UnknownNameError: There is none.
+        """
+        servers = {server.config.name: server for server in self._loaded.servers}
+        if name not in servers:
+            raise UnknownNameError("server", name, servers)
+        return servers[name]
+
+    async def stop(self, server: MCPServerWithOrigin) -> None:
+        """Stop a server if it runs. The next call starts it again."""
+        connection = self._connections.get(server.config.name)
+        if connection is None:
+            return
+        connection.stop.set()
+        with anyio.move_on_after(SHUTDOWN_SECONDS):
+            await connection.ended.wait()
+        await self._abort(connection)
 
     async def fetch_catalog(self, server: MCPServerWithOrigin) -> ToolCatalog:
         """Have a server list its tools, and store the catalog.
@@ -392,7 +413,8 @@ class _ServerTransport:
 
     async def __aenter__(self) -> TransportStreams:
         incoming, outgoing = await self._manager.__aenter__()
-        return ToolFilterStream(incoming, self._state, self._version), outgoing
+        requests = UnansweredRequests()
+        return ServerMessageStream(incoming, self._state, self._version, requests), ReplyStream(outgoing, requests)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -448,31 +470,119 @@ MAX_REASON_CHARACTERS = 200
 _TOO_MANY_REASON = f"no more than {MAX_LISTED_TOOLS:,} are read"
 
 
-class ToolFilterStream:
-    """A server's message stream that removes unusable tools from lists, and stores them in the state.
+MAX_UNANSWERED_REQUESTS = 1_000
+"""Requests of a server that may wait for replies. The SDK keeps a task for each until the server reads the reply."""
+
+
+class UnansweredRequests:
+    """The requests of a server for which no reply was sent yet.
+
+    A request that the server cancels gets no reply. The SDK cancels only the newest request with an id, so earlier ones
+    with the same id count until they get a reply.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._ids: set[str] = set()
+
+    @property
+    def is_over_limit(self) -> bool:
+        """True if more requests wait than `MAX_UNANSWERED_REQUESTS`."""
+        return self._count > MAX_UNANSWERED_REQUESTS
+
+    def add_received(self, message: mcp_types.JSONRPCMessage) -> None:
+        """Count a request from the server, or forget one that it cancels."""
+        if isinstance(message, mcp_types.JSONRPCRequest):
+            self._count += 1
+            self._ids.add(str(message.id))
+        elif isinstance(message, mcp_types.JSONRPCNotification) and message.method == "notifications/cancelled":
+            self._remove(str((message.params or {}).get("requestId")))
+
+    def add_sent(self, message: mcp_types.JSONRPCMessage) -> None:
+        """Forget the request that a sent message replies to."""
+        if isinstance(message, mcp_types.JSONRPCResponse | mcp_types.JSONRPCError):
+            self._ids.discard(str(message.id))
+            self._count = max(self._count - 1, 0)
+
+    def _remove(self, request_id: str) -> None:
+        if request_id in self._ids:
+            self._ids.remove(request_id)
+            self._count -= 1
+
+
+class ReplyStream:
+    """A message stream to a server that counts the replies to its requests.
+
+    Args:
+        stream: Messages to the server.
+        requests: The requests that wait for replies.
+    """
+
+    def __init__(self, stream: WriteStream[SessionMessage], requests: UnansweredRequests) -> None:
+        self._stream = stream
+        self._requests = requests
+
+    async def send(self, item: SessionMessage, /) -> None:
+        """Send a message. Waits until the transport takes it."""
+        await self._stream.send(item)
+        self._requests.add_sent(item.message)
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._stream.__aexit__(kind, error, trace)
+
+
+class ServerMessageStream:
+    """A server's message stream, without unusable tools, that ends if the server reads no replies.
 
     Args:
         stream: Messages from the server.
-        state: The state of the transport.
+        state: The state of the transport, which gets the tools that were removed.
         version: Returns the negotiated protocol version; None before initialization.
+        requests: The requests that wait for replies.
     """
 
     def __init__(
-        self, stream: ReadStream[SessionMessage | Exception], state: TransportState, version: Callable[[], str | None]
+        self,
+        stream: ReadStream[SessionMessage | Exception],
+        state: TransportState,
+        version: Callable[[], str | None],
+        requests: UnansweredRequests,
     ) -> None:
         self._stream = stream
         self._state = state
         self._version = version
+        self._requests = requests
 
     async def receive(self) -> SessionMessage | Exception:
-        """Return the next message."""
-        return self._filter(await self._stream.receive())
+        """Return the next message. Raises EndOfStream if too many requests wait for replies."""
+        item = await self._stream.receive()
+        if isinstance(item, SessionMessage):
+            self._requests.add_received(item.message)
+            if self._requests.is_over_limit:
+                what = f"sent more than {MAX_UNANSWERED_REQUESTS:,} requests without reading the replies"
+                self._state.set_reason(what)
+                raise anyio.EndOfStream
+            self._remove_tools(item.message)
+        return item
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
-        return self._filter(await self._stream.__anext__())
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
 
     async def aclose(self) -> None:
         """Close the stream."""
@@ -492,11 +602,10 @@ class ToolFilterStream:
         """The attribute that the SDK reads from its own streams."""
         return getattr(self._stream, "last_context", None)
 
-    def _filter(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
+    def _remove_tools(self, message: mcp_types.JSONRPCMessage) -> None:
         version = self._version()
-        if version and isinstance(item, SessionMessage) and isinstance(item.message, mcp_types.JSONRPCResponse):
-            self._state.unusable += remove_unusable_tools(item.message.result, version)
-        return item
+        if version and isinstance(message, mcp_types.JSONRPCResponse):
+            self._state.unusable += remove_unusable_tools(message.result, version)
 
 
 def remove_unusable_tools(result: dict[str, Any], version: str) -> list[UnusableTool]:

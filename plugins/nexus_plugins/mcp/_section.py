@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from shlex import quote
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from nexus_core import Section
 from nexus_core.plugin.settings import pointer_to
@@ -83,8 +84,6 @@ def find_usable_servers(request: Request, loaded: LoadedLayers) -> tuple[MCPServ
 
 def is_plain_http(url: str) -> bool:
     """Return True if a URL is unencrypted HTTP to another machine."""
-    from urllib.parse import urlsplit
-
     parts = urlsplit(url)
     return parts.scheme == "http" and parts.hostname not in {"localhost", "127.0.0.1", "::1"}
 

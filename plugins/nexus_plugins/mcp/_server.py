@@ -21,6 +21,7 @@ from nexus_core import NexusError, UnknownNameError, UsageError, __version__, ch
 from nexus_core.plugin import open_counter, redact
 from nexus_core.plugin.dialects import to_json_dict
 from nexus_core.plugin.ledgers import excerpt, find_step, redacted_text, search_session
+from nexus_core.plugin.memory import format_memory
 from nexus_core.plugin.settings import explain
 from nexus_core.plugin.text import redact_json
 from nexus_plugins.mcp._server_stdio import open_wire
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from nexus_core import Nexus
     from nexus_core.plugin import Ledger, Step
-    from nexus_core.plugin.ledgers import SessionRecord
+    from nexus_core.plugin.ledgers import SessionRecord, StepHit
 
 MAX_SESSIONS = 50
 """Sessions per page."""
@@ -80,21 +81,20 @@ def _parse_cursor(after: str) -> PageCursor:
 
 def _is_in_directory(session: SessionRecord, directory: Path) -> bool:
     """Return True if a session's working directory is the directory or below it."""
-    cwd = session.data.get("cwd")
-    return isinstance(cwd, str) and Path(cwd).is_relative_to(directory)
+    cwd = session.payload.cwd
+    return cwd is not None and Path(cwd).is_relative_to(directory)
 
 
 def _describe_session(session: SessionRecord) -> dict[str, object]:
-    parent = session.data.get("parent")
     return {
         "session": session.label,
-        "directory": str(session.data.get("cwd")),
-        "model": str(session.data.get("model") or ""),
+        "directory": session.payload.cwd or "",
+        "model": session.payload.model or "",
         "begun": _format_time(session.created),
         "changed": _format_time(session.updated),
         "open": session.open_turn is not None,
         "forked_from": session.origin,
-        "worker_of": parent if isinstance(parent, str) else "",
+        "worker_of": session.payload.parent or "",
     }
 
 
@@ -150,11 +150,48 @@ def _explain_source(nexus: Nexus, given: Mapping[str, Any]) -> object:
 
 
 def _search_history(nexus: Nexus, given: Mapping[str, Any]) -> object:
-    session = _find_session(nexus.ledger, given["session"])
+    """Return the steps of a session with a text in them; else those that fit it best, there or of sessions here."""
+    text: str = given["text"]
+    if not text.strip():
+        raise UsageError("there is nothing to look for", hint="text must not be empty")
+    session = _find_session(nexus.ledger, given["session"]) if given.get("session") else None
     limit = min(int(given.get("limit") or 20), MAX_STEPS)
-    found = search_session(nexus.ledger, session, given["text"], limit=limit)
-    cut = partial(excerpt, sought=given["text"], most=MAX_EXCERPT_CHARACTERS)
-    return {"session": session.label, "steps": [_describe_step(step, cut) for step in found]}
+    if session is not None and (found := search_session(nexus.ledger, session, text, limit=limit)):
+        cut = partial(excerpt, sought=text, most=MAX_EXCERPT_CHARACTERS)
+        return {"session": session.label, "steps": [_describe_step(step, cut) for step in found]}
+    result = nexus.search(
+        text,
+        session=session.label if session else None,
+        directory=None if session else str(nexus.cwd),
+        limit=limit,
+        snippet_characters=MAX_EXCERPT_CHARACTERS,
+    )
+    return {
+        **({"session": session.label} if session else {}),
+        "steps": [_describe_hit(hit) for hit in result.strong_hits],
+        "coverage": result.coverage,
+        "unknown_names": list(result.unknown_names),
+    }
+
+
+def _describe_hit(hit: StepHit) -> dict[str, object]:
+    messages = [{"role": hit.role, "text": hit.text}]
+    when = datetime.fromtimestamp(hit.created / 1000, UTC).isoformat(timespec="seconds")
+    about = {"session": hit.session, "id": hit.step, "kind": hit.kind, "turn": hit.turn, "created": when}
+    return {**about, "score": hit.score, "messages": messages}
+
+
+def _recall(nexus: Nexus, given: Mapping[str, Any]) -> object:
+    """Return notes, rules, guides and turns of other sessions for a query, each as a model reads it in a call."""
+    query: str = given["query"]
+    if not query.strip():
+        raise UsageError("there is nothing to look for", hint="query must not be empty")
+    found = nexus.recall(query, session=given.get("session") or "", limit=min(int(given.get("limit") or 8), MAX_STEPS))
+    memories = [
+        {"id": each.id, "kind": each.kind, "source": each.place, "reason": each.reason, "text": format_memory(each)}
+        for each in found.memories
+    ]
+    return redact_json({"memories": memories, "findings": [each.message for each in found.findings]})
 
 
 def _read_steps(nexus: Nexus, given: Mapping[str, Any]) -> object:
@@ -222,11 +259,24 @@ SERVED_TOOLS = {
         list_sessions,
     ),
     "search_history": ServedTool(
-        "The newest steps of a session in which a text occurs, as it is written; of a long message "
-        f"{MAX_EXCERPT_CHARACTERS:,} characters around it.",
+        "What was said before: the steps that fit a question best by its words, of all sessions that work in this "
+        "directory or further down, or of one session, where steps with the very text come first. Ask again in "
+        "other words if the answer is not there; `coverage` says how much of the question the best step has, "
+        f"`unknown_names` what occurs nowhere. Of a long message it has {MAX_EXCERPT_CHARACTERS:,} characters.",
         {"session": _SESSION_SCHEMA, "text": _TEXT_SCHEMA, "limit": _LIMIT_SCHEMA},
-        ("session", "text"),
+        ("text",),
         _search_history,
+    ),
+    "recall": ServedTool(
+        "Notes, rules of the user, guides and turns of earlier sessions that fit a question, each with its source. "
+        "What the user asked to forget is not among them. Ask again in other words if nothing fits.",
+        {
+            "query": {"type": "string", "description": "A question, or words that the answer may have."},
+            "session": {"type": "string", "description": "The session that asks: its own turns are left out."},
+            "limit": _LIMIT_SCHEMA,
+        },
+        ("query",),
+        _recall,
     ),
     "read_steps": ServedTool(
         "Steps of a session, oldest first: the newest, or those up to a step. "

@@ -48,10 +48,14 @@ class ServerTool(NamedTuple):
 class AsyncServers:
     """The tools of the servers in a working directory, by the names that the model uses."""
 
-    def __init__(self, pool: ServerPool, tools: Mapping[str, ServerTool], ledger: Callable[[], Ledger]) -> None:
+    def __init__(
+        self, pool: ServerPool, find_tools: Callable[[], Mapping[str, ServerTool]], ledger: Callable[[], Ledger]
+    ) -> None:
         self._pool = pool
-        self._tools = tools
+        self._find_tools = find_tools
+        self._tools = find_tools()
         self._ledger = ledger
+        self._disconnected: set[str] = set()
 
     def __contains__(self, name: object) -> bool:
         return name in self._tools
@@ -74,10 +78,38 @@ class AsyncServers:
         if name not in self._tools:
             raise UnknownNameError("tool of a server", name, self._tools)
         server, tool = self._tools[name]
+        if server.config.name in self._disconnected:
+            return ToolOutcome(f"server {server.config.name!r} is disconnected", is_error=True)
         try:
             return convert_tool_result(await self._pool.call(server, tool, dict(arguments)))
         except NexusError as error:
             return ToolOutcome(error.what, is_error=True)
+
+    async def connect(self, name: str) -> tuple[str, ...]:
+        """Start a server now, store its catalog, and return the names of its tools that models may call.
+
+        Args:
+            name: The server's name.
+
+        Raises:
+            UnknownNameError: There is no such server.
+            ServerError: It is not approved, cannot be started, or does not respond.
+        """
+        from nexus_plugins.mcp._transport import run_in_daemon_thread
+
+        await self._pool.fetch_catalog(self._pool.get_server(name))
+        self._disconnected.discard(name)
+        self._tools = await run_in_daemon_thread(self._find_tools)
+        return tuple(tool for tool, found in self._tools.items() if found.server.config.name == name)
+
+    async def disconnect(self, name: str) -> None:
+        """Stop a server. Calls of its tools fail until it is connected again.
+
+        Raises:
+            UnknownNameError: There is no such server.
+        """
+        await self._pool.stop(self._pool.get_server(name))
+        self._disconnected.add(name)
 
     async def run(self, call: RecordedCall) -> CallResult:
         """Run a model's tool call if the tool was offered to it, and return the result for `session.record`.
@@ -134,6 +166,14 @@ class Servers:
         """Run a tool like `AsyncServers.call`. Safe to call from several threads."""
         return self._portal.call(self._servers.call, name, arguments)
 
+    def connect(self, name: str) -> tuple[str, ...]:
+        """Start a server like `AsyncServers.connect`."""
+        return self._portal.call(self._servers.connect, name)
+
+    def disconnect(self, name: str) -> None:
+        """Stop a server like `AsyncServers.disconnect`."""
+        self._portal.call(self._servers.disconnect, name)
+
     def run(self, call: RecordedCall) -> CallResult:
         """Run a model's tool call like `AsyncServers.run`. Safe to call from several threads."""
         return self._portal.call(self._servers.run, call)
@@ -154,13 +194,16 @@ async def connect_async(nexus: Nexus) -> AsyncIterator[AsyncServers]:
     pool_type = import_server_pool()
     request = nexus.request()
     loaded = nexus.load(request)
-    tools = {
-        tool.name: ServerTool(server, name)
-        for tool, server, name in find_offered_tools(request, loaded)
-        if is_tool_permitted(tool.name, loaded.settings)
-    }
+
+    def find_tools() -> dict[str, ServerTool]:
+        return {
+            tool.name: ServerTool(server, name)
+            for tool, server, name in find_offered_tools(request, loaded)
+            if is_tool_permitted(tool.name, loaded.settings)
+        }
+
     async with pool_type(loaded, request) as pool:
-        yield AsyncServers(pool, tools, lambda: nexus.ledger)
+        yield AsyncServers(pool, find_tools, lambda: nexus.ledger)
 
 
 @contextmanager
