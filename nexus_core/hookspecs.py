@@ -4,7 +4,7 @@ Start          nexus_commands, nexus_init_files, nexus_settings, nexus_merge_pol
 Layers         nexus_layers, nexus_layer_config, nexus_layer_texts
 Prompt         nexus_static_sections, nexus_current_sections, nexus_tools, nexus_renderers, nexus_dialects, nexus_roles
 Conversation   nexus_models, nexus_token_counter, nexus_truncation_strategies, nexus_compaction_plan, nexus_summarizers,
-               nexus_ledger
+               nexus_ledger, nexus_memory_sources, nexus_embedders, nexus_providers, nexus_toolsets
 Events         nexus_call_assembled, nexus_step_recorded
 Diagnosis      nexus_diagnose
 
@@ -47,9 +47,11 @@ if TYPE_CHECKING:
     from nexus_core.types.compaction import CompactionBudget, CompactionPlan, Summarizer, ThreadOutline
     from nexus_core.types.layers import Layer, LayerConfig, LayerText, LoadedLayers, SkippedFile
     from nexus_core.types.ledger import Ledger, Step
+    from nexus_core.types.memory import Embedder, MemorySource
     from nexus_core.types.messages import Tool, Usage
-    from nexus_core.types.plugins import Command, Finding
+    from nexus_core.types.plugins import Command, Finding, Toolset
     from nexus_core.types.prompt import AgentRole, Renderer, Section
+    from nexus_core.types.providers import Provider
     from nexus_core.types.request import Request
     from nexus_core.types.settings import InitFile, InitScope, MergePolicy, PluginSettings, Settings
 
@@ -308,8 +310,8 @@ def nexus_tools(request: Request, loaded: LoadedLayers) -> Iterable[Tool]:
         loaded: The layers, with their texts and settings.
 
     Returns:
-        Tool definitions. Nexus leaves out tools that the role or the permissions do not allow. Nexus never runs a
-        tool: the program that calls the model does.
+        Tool definitions. Nexus leaves out tools that the role or the permissions do not allow. A tool is run
+        by the program that calls the model: yours, or an agent of Nexus.
 
     Example:
         from nexus_core import Tool, hookimpl
@@ -385,7 +387,7 @@ def nexus_roles() -> Iterable[AgentRole]:
 
 @hookspec
 def nexus_models() -> Iterable[Model]:
-    """Describe models: context window, tokenizer, minimum cacheable prefix.
+    """Describe models: context window, tokenizer, minimum cacheable prefix, price.
 
     Collects. Called once per Nexus. A model of an installed plugin replaces a bundled one; if two installed plugins
     describe the same model, the plugin whose name sorts first wins. The user's `provider.context_window` overrides all
@@ -397,11 +399,12 @@ def nexus_models() -> Iterable[Model]:
 
     Example:
         from nexus_core import hookimpl
-        from nexus_core.plugin import Model
+        from nexus_core.plugin import Model, ModelPrice
 
         @hookimpl
         def nexus_models():
-            return [Model(name="acme-large*", window=64_000, encoding="o200k_base")]
+            price = ModelPrice(input="1.25", output="10", cache_read="0.125", date="2026-11-17")
+            return [Model(name="acme-large*", window=64_000, encoding="o200k_base", price=price)]
     """
 
 
@@ -529,6 +532,122 @@ def nexus_ledger(url: str) -> Ledger | None:
         @hookimpl
         def nexus_ledger(url):
             return RedisLedger(url) if url.startswith("redis://") else None
+    """
+
+
+@hookspec
+def nexus_memory_sources(request: Request, loaded: LoadedLayers, ledger: Ledger) -> Iterable[MemorySource]:
+    """Provide sources of memories: notes, rules of the user, turns of other sessions, guides.
+
+    Collects. Called once per turn if the setting `memory.enabled` is on, and by `nexus memory`. The setting
+    `memory.sources` lists the ones to search. Yours replaces a bundled one of the same name. If two installed plugins
+    use the same name, the plugin whose own name sorts first wins.
+
+    Args:
+        request: The user message, the session and everything else about this turn.
+        loaded: The layers, with their texts and settings.
+        ledger: The open ledger.
+
+    Returns:
+        Sources. Each is called with a `MemoryQuery` and returns memories, the best first. Nexus fuses the ranks of all
+        sources, leaves out what the model has read already, and quotes text of tools, files and the web. A source that
+        raises an exception is reported, and the others are used.
+
+    Example:
+        from nexus_core import Source, hookimpl
+        from nexus_core.plugin import Memory, MemorySource
+
+        FRIDAYS = Memory(text="Ada deploys on Fridays.", kind="note", source=Source(uri="/wiki/deploy.md"), score=0.5)
+
+        def search_wiki(query):
+            return [FRIDAYS] if "deploy" in query.text else []
+
+        @hookimpl
+        def nexus_memory_sources():
+            return [MemorySource(name="wiki", search=search_wiki)]
+    """
+
+
+@hookspec
+def nexus_embedders() -> Iterable[Embedder]:
+    """Provide models that turn texts into vectors, to find memories that say the same in other words.
+
+    Collects. Called once per search for memories if the setting `memory.embedder` names one, and by nothing else. If
+    two installed plugins use the same name, the plugin whose own name sorts first wins.
+
+    Returns:
+        Embedders. The one that is named gets the message and the memories that were found by their words. The first ten
+        of these stay where they are; the others are ordered by the ranks of both. An embedder that raises an exception
+        is reported, and the order by words is used.
+
+    Example:
+        from nexus_core import hookimpl
+        from nexus_core.plugin import Embedder
+
+        def count_letters(texts):
+            return [[text.lower().count(letter) for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
+
+        @hookimpl
+        def nexus_embedders():
+            return [Embedder(name="letters", embed=count_letters)]
+    """
+
+
+@hookspec
+def nexus_providers(loaded: LoadedLayers) -> Iterable[Provider]:
+    """Provide models: functions that send an assembled call and yield the reply.
+
+    Collects. Called when an agent is opened, and by nothing else: sessions call no model. Yours replaces a bundled one
+    of the same name. If two installed plugins use the same name, the plugin whose own name sorts first wins.
+
+    Args:
+        loaded: The layers, with their texts and settings.
+
+    Returns:
+        Providers. Each is called with an `AssembledContext` and a `CancelSignal`, in a thread of its own, and yields
+        `TextDelta`, `ReasoningDelta`, `ProviderToolCall` and `ProviderUsage`, and at the end one `ProviderReply`. If
+        there is no reply, it raises a `ProviderError`. Do not connect before the function is called.
+
+    Example:
+        from nexus_core import hookimpl
+        from nexus_core.plugin import Provider
+
+        @hookimpl
+        def nexus_providers():
+            return [Provider(name="local", stream=ask_local_model)]
+    """
+
+
+@hookspec
+def nexus_toolsets() -> Iterable[Toolset]:
+    """Run the tools that `nexus_tools` offers, for agents of the command line.
+
+    Collects. Called by `nexus chat`. Yours replaces a bundled one of the same name. If two installed plugins use the
+    same name, the plugin whose own name sorts first wins.
+
+    Returns:
+        Toolsets. Each is opened when a model first calls a tool, and closed at the end of the chat. Its value says
+        with `in` which tools it runs, and runs a call: `run(call)` returns `call.result(…)`. Its attribute `risk`
+        (`low`, `medium` or `high`; `high` without it) decides with the permission level if the user is asked.
+
+    Example:
+        from contextlib import nullcontext
+
+        from nexus_core import hookimpl
+        from nexus_core.plugin import Toolset
+
+        class GitTools:
+            risk = "low"
+
+            def __contains__(self, name):
+                return name == "git_status"
+
+            def run(self, call):
+                return call.result("nothing to commit")
+
+        @hookimpl
+        def nexus_toolsets():
+            return [Toolset(name="git", open=lambda nexus: nullcontext(GitTools()))]
     """
 
 

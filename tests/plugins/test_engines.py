@@ -120,7 +120,7 @@ class Tokenizer:
 
 
 @pytest.mark.usefixtures("anew")
-@pytest.mark.parametrize(("spoilt", "text", "tokens"), [("2024", "Hello, world!", 4), ("мир", "Привет, мир!", 5)])
+@pytest.mark.parametrize(("spoilt", "text", "tokens"), [("2024", "Hello, wörld!", 6), ("мир", "Привет, мир!", 5)])
 def test_one_that_gives_other_tokens_is_not_used(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, spoilt: str, text: str, tokens: int
 ) -> None:

@@ -73,8 +73,8 @@ def test_a_manager_is_told_about_messages_after_its_environment(make_nexus: Make
 
 @pytest.mark.acceptance("W-02", "C-13", "Y-10")
 def test_the_prompt_of_a_worker(make_nexus: MakeNexus, nexus_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nexus_plugins.environment._facts.get_operating_system", lambda: "Linux")
-    monkeypatch.setattr("nexus_plugins.environment._facts.get_machine", lambda: ("build-7", "x86_64"))
+    monkeypatch.setattr("nexus_plugins.environment.get_operating_system", lambda: "Linux")
+    monkeypatch.setattr("nexus_plugins.environment.get_machine", lambda: ("build-7", "x86_64"))
     write_files(nexus_home, WORKER.home)
 
     text = make_nexus(files=WORKER.files).system_prompt(role="worker", task=TASK, skills=["logs"])

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -26,10 +26,11 @@ from nexus_core.testing.fixtures import MakeNexus
 from nexus_core.tokens.counters import get_token_counter, open_counter
 from nexus_core.tokens.estimator import estimate
 from nexus_core.types.budget import ModelCounter
-from nexus_plugins.tiktoken_counter import _counter, _tables
+from nexus_plugins.tiktoken_counter import _counter, _short_texts, _tables
 from nexus_plugins.tiktoken_counter._counter import load_engine
 from nexus_plugins.tiktoken_counter._diagnosis import diagnose_tokenizers
-from nexus_plugins.tiktoken_counter._tables import RANK_SEPARATOR, load_encoder, load_tables, read_ranks
+from nexus_plugins.tiktoken_counter._short_texts import build_index, load_short_text_encoder
+from nexus_plugins.tiktoken_counter._tables import RANK_SEPARATOR, load_encoder, load_tables, read_index, read_ranks
 from tests.conftest import ROOT
 
 KNOWN: dict[str, dict[str, list[int]]] = json.loads((Path(__file__).parent / "tiktoken_ids.json").read_text())
@@ -44,10 +45,10 @@ def damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(_tables, "RANKS_DIRECTORY", folder)
     monkeypatch.setattr("nexus_plugins.tiktoken_counter._diagnosis.RANKS_DIRECTORY", folder)
     monkeypatch.setattr(_counter, "has_splintr", lambda: False)
-    for cached in (load_tables, load_encoder, load_engine):
+    for cached in (load_tables, load_encoder, load_engine, load_short_text_encoder):
         cached.cache_clear()
     yield folder
-    for cached in (load_tables, load_encoder, load_engine):
+    for cached in (load_tables, load_encoder, load_engine, load_short_text_encoder):
         cached.cache_clear()
 
 
@@ -366,6 +367,8 @@ def test_nothing_is_imported_until_a_text_is_counted(tmp_path: Path) -> None:
         "counters = [get_token_counter(model) for model in ('gpt-4o', 'claude-sonnet-4', '')]\n"
         "print(*sys.modules.keys() & {'tiktoken', 'splintr'}, '-')\n"
         "counters[0].count('x')\n"
+        "print(*sys.modules.keys() & {'splintr'}, '-')\n"
+        "counters[0].count('\u00e9')\n"
         "print(*sorted(sys.modules.keys() & {'tiktoken', 'splintr'}))\n"
     )
     environment = {**os.environ, "NEXUS_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
@@ -373,7 +376,9 @@ def test_nothing_is_imported_until_a_text_is_counted(tmp_path: Path) -> None:
     # The first process finds out that tiktoken can be imported, for all others.
     outputs = [subprocess.check_output([sys.executable, "-c", code], text=True, env=environment) for _ in range(2)]
 
-    assert [output.split() for output in outputs] == [["tiktoken", "-", "splintr", "tiktoken"], ["-", "splintr"]]
+    first, later = (output.split() for output in outputs)
+    assert first == ["tiktoken", "-", "-", "splintr", "tiktoken"]
+    assert later == ["-", "-", "splintr"]
 
 
 # ---- which encoding -------------------------------------------------------------------------------------------------
@@ -390,7 +395,7 @@ def test_nothing_is_imported_until_a_text_is_counted(tmp_path: Path) -> None:
         ("gpt-oss-120b", "tiktoken:o200k_base", True),
         ("text-embedding-3-small", "tiktoken:cl100k_base", True),  # tiktoken knows it, the table of models does not
         ("text-davinci-003", "tiktoken:o200k_base", False),  # its encoding is not bundled
-        ("claude-sonnet-4-20250514", "tiktoken:o200k_base", False),
+        ("claude-sonnet-4-20250514", "tiktoken:o200k_base*1.17+60", False),  # corrected by the table of models
         ("models/gemini-2.5-pro", "tiktoken:o200k_base", False),
         ("nobody-knows-me", "tiktoken:o200k_base", False),
     ],
@@ -398,7 +403,6 @@ def test_nothing_is_imported_until_a_text_is_counted(tmp_path: Path) -> None:
 def test_the_encoding_of_a_model(model: str, name: str, exact: bool) -> None:
     counter = get_token_counter(model)
 
-    assert isinstance(counter, TiktokenCounter)
     assert (counter.name, counter.exact) == (name, exact)
     assert open_counter(model).measure("Hello!").basis in ({"exact", "cached"} if exact else {"estimated"})
 
@@ -427,3 +431,68 @@ def test_the_plugin_keeps_the_contract() -> None:
 def test_a_plugin_that_is_nowhere_is_a_clear_error() -> None:
     with pytest.raises(NexusError, match="unknown plugin 'tiktoken_countr'"):
         load_plugin("tiktoken_countr")
+
+
+# ---- short texts, without a tokenizer -------------------------------------------------------------------------------
+
+ASCII_TEXT = st.text(st.characters(max_codepoint=127))
+ASCII_WORDS = st.lists(
+    st.sampled_from(
+        [*" \n\t\r'.,(){}=-/09aZ", "  ", "\n\n", "Hello", "HTTPServer", "it's", "I'LL", "2026-11-18", "----"]
+    )
+).map("".join)
+
+
+@pytest.mark.acceptance("K-02")
+@ENCODINGS
+@given(text=ASCII_TEXT | ASCII_WORDS)
+def test_short_text_has_the_tokens_of_tiktoken(text: str, encoding: str) -> None:
+    assert load_short_text_encoder(encoding).count(text) == len(load_encoder(encoding).encode_ordinary(text))
+
+
+@ENCODINGS
+def test_pieces_of_real_files_have_the_tokens_of_tiktoken(encoding: str) -> None:
+    short, own = load_short_text_encoder(encoding), load_encoder(encoding)
+    text = (ROOT / "README.md").read_text(encoding="utf-8") + (ROOT / "Makefile").read_text(encoding="utf-8")
+    pieces = [piece for piece in text.split("\n\n") if piece.isascii()]
+
+    assert len(pieces) > 20
+    assert [short.count(piece) for piece in pieces] == [len(own.encode_ordinary(piece)) for piece in pieces]
+
+
+@ENCODINGS
+def test_index_is_built_from_the_ranks(encoding: str) -> None:
+    table = load_tables()[encoding]
+
+    assert read_index(table) == build_index(read_ranks(table))
+
+
+def test_short_texts_start_no_tokenizer_until_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+
+    def start(name: str) -> Callable[[str], list[int]]:
+        started.append(name)
+        return load_engine(name)
+
+    monkeypatch.setattr(_counter, "load_engine", start)
+    counter = TiktokenCounter("o200k_base")
+
+    counts = [counter.count("It is Wednesday, 10:15.") for _ in range(3)]
+    assert (counts, started) == ([9] * 3, [])
+
+    counter.count("x " * _short_texts.MAX_CHARACTERS)
+    assert started == ["o200k_base"]
+
+
+@pytest.mark.parametrize("text", ["naïve", "=" * 500, "a" * 500])
+def test_other_texts_are_counted_by_the_tokenizer(text: str) -> None:
+    assert TiktokenCounter("cl100k_base").count(text) == len(load_encoder("cl100k_base").encode_ordinary(text))
+
+
+@pytest.mark.parametrize("spoil", [Path.unlink, lambda path: path.write_bytes(b"\0" * 64)], ids=["missing", "damaged"])
+def test_damaged_index_leaves_counts_exact(damaged: Path, spoil: Callable[[Path], object]) -> None:
+    spoil(damaged / "o200k_base.index")
+
+    counter = TiktokenCounter("o200k_base")
+
+    assert (counter.count("Hello, world!"), counter.name) == (4, "tiktoken:o200k_base")

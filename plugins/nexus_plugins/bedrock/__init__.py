@@ -1,11 +1,12 @@
-"""The dialect `bedrock`: arguments and replies of Amazon Bedrock's Converse.
+"""The dialect and the provider `bedrock`: arguments and replies of Amazon Bedrock's Converse.
 
 _messages.py    messages and their blocks, read and written
 _requests.py    arguments of a call, tool definitions, and the rules of the API
 _replies.py     responses and event streams
 _fields.py      typed fields of a block, with errors that name their path
+_provider.py    the provider, which calls Converse through boto3
 
-boto3 is not needed: it takes and gives dicts.
+The dialect needs no boto3: it takes and gives dicts. Only the provider imports it, when an agent calls it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from nexus_core import hookimpl
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nexus_core.plugin import Dialect
+    from nexus_core.plugin import Dialect, LoadedLayers, Provider
 
 _BLOCK_FIELDS = frozenset(
     {
@@ -32,6 +33,14 @@ _EVENT_NAMES = frozenset({"messageStart", "contentBlockStart", "contentBlockDelt
 def nexus_dialects() -> list[Dialect]:
     """Return the dialect `bedrock`."""
     return [_build_dialect()]
+
+
+@hookimpl
+def nexus_providers(loaded: LoadedLayers) -> list[Provider]:
+    """Return the provider `bedrock`. Connects to nothing yet."""
+    from nexus_plugins.bedrock._provider import build_provider
+
+    return [build_provider(loaded)]
 
 
 def is_converse_item(item: Mapping[str, Any]) -> bool:

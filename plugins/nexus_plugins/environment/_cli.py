@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nexus_plugins.environment._facts import list_facts
+from nexus_plugins.environment import list_facts
 
 if TYPE_CHECKING:
     from nexus_core.plugin import CommandContext

@@ -1,7 +1,8 @@
-"""Summarizers that ask an HTTP endpoint or run a program.
+"""Models behind HTTP endpoints, for agents and summaries, and summaries by a program.
 
-_endpoint.py       a summarizer that asks an HTTP endpoint, with retries
-_formats.py        request and response bodies of the two APIs
+_providers.py      providers of models for agents
+_endpoint.py       HTTP requests to an endpoint: whole or streamed, with retries and time-outs
+_formats.py        request bodies, replies and stream events of the four APIs
 _command.py        a summarizer that runs a program
 _summarizers.py    the summarizers that the settings name, and findings about them
 _secrets.py        API keys from environment variables, masked in every text
@@ -20,7 +21,7 @@ from nexus_core.plugin import PluginSettings
 
 if TYPE_CHECKING:
     from nexus_core import Finding
-    from nexus_core.plugin import LoadedLayers, Summarizer
+    from nexus_core.plugin import LoadedLayers, Provider, Summarizer
     from nexus_plugins.providers._command import CommandError
     from nexus_plugins.providers._endpoint import EndpointError
 
@@ -48,6 +49,14 @@ def nexus_summarizers(loaded: LoadedLayers) -> list[Summarizer]:
     from nexus_plugins.providers._summarizers import build_summarizers
 
     return list(build_summarizers(loaded))
+
+
+@hookimpl
+def nexus_providers(loaded: LoadedLayers) -> list[Provider]:
+    """Return `openai`, `responses`, `anthropic` and `gemini`, and a provider for each endpoint. Connects to none."""
+    from nexus_plugins.providers._providers import build_providers
+
+    return list(build_providers(loaded))
 
 
 @hookimpl

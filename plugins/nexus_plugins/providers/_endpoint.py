@@ -1,6 +1,7 @@
-"""A summarizer that asks an HTTP endpoint, with retries and a deadline.
+"""HTTP requests to an endpoint that serves a model: whole or streamed, with retries, time-outs and cancellation.
 
-`send` raises nothing: an exception would carry the frames that hold the API key.
+Summarizers and agents use the same `EndpointClient`. Nothing below it raises: an exception would carry the frames that
+hold the API key.
 """
 
 from __future__ import annotations
@@ -8,32 +9,42 @@ from __future__ import annotations
 import json
 import math
 import random
+import socket
 import time
+from base64 import b64encode
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_core import MissingExtraError, NexusError, __version__
-from nexus_core.plugin import Extra
-from nexus_plugins.providers._formats import FORMATS, NoSummaryError, find_error_message, parse_json, replace_surrogates
+from nexus_core import MissingExtraError, ProviderError, __version__
+from nexus_core.plugin import CancelSignal, Extra
+from nexus_plugins.providers._formats import (
+    FORMATS,
+    UnreadableReplyError,
+    find_error_message,
+    find_stream_error,
+    parse_json,
+    replace_surrogates,
+    take_client_options,
+)
 from nexus_plugins.providers._secrets import EnvironmentVariableError, read_secrets
-from nexus_plugins.providers._settings import is_encrypted
+from nexus_plugins.providers._settings import get_server, is_encrypted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Generator, Iterator, Mapping
 
     import httpx2
 
-    from nexus_core.plugin import SummaryRequest
     from nexus_plugins.providers._formats import WireFormat
     from nexus_plugins.providers._secrets import Secret, SecretVariables
     from nexus_plugins.providers._settings import Endpoint
 
 EXTRA = Extra("llm", modules=("httpx2",))
 
+RESEND_HINT = "send the call again; an agent does so with resume()"
 _STATUS_OK, _STATUS_REDIRECT, _STATUS_ERROR = 200, 300, 400
 _HINTS = {
     401: "check the key in {key}",
@@ -43,12 +54,13 @@ _HINTS = {
 }
 
 
-class EndpointError(NexusError):
-    """Raised when an endpoint gives no summary.
+class EndpointError(ProviderError):
+    """Raised when an endpoint gives no reply or no summary.
 
     Args:
         what: What happened, without keys.
         endpoint: Its name in the settings.
+        where: The setting that it is about; by default its entry in `plugins.providers.endpoints`.
         hint: What to do about it, without keys.
         status: HTTP status of its response; None if there was no response.
         attempts: Number of requests that were sent.
@@ -60,17 +72,22 @@ class EndpointError(NexusError):
         what: str,
         *,
         endpoint: str,
+        where: str = "",
         hint: str | None = None,
         status: int | None = None,
         attempts: int = 0,
         said: str = "",
     ) -> None:
         tried = f" ({attempts} attempts)" if attempts > 1 else ""
-        super().__init__(f"{what}{tried}", where=f"plugins.providers.endpoints.{endpoint}", hint=hint)
+        super().__init__(
+            f"{what}{tried}",
+            where=where or f"plugins.providers.endpoints.{endpoint}",
+            hint=hint,
+            status=status,
+            attempts=attempts,
+            said=said,
+        )
         self.endpoint = endpoint
-        self.status = status
-        self.attempts = attempts
-        self.said = said
 
 
 class RetryTiming(NamedTuple):
@@ -84,67 +101,151 @@ DEFAULT_TIMING = RetryTiming()
 
 
 @dataclass(frozen=True, slots=True)
-class EndpointSummarizer:
-    """A summarizer that asks an HTTP endpoint.
+class EndpointClient:
+    """Sends request bodies to one endpoint.
 
     Attributes:
         name: The name of the endpoint.
         endpoint: Its settings.
-        model: The model if the endpoint names none; "" for the conversation's own.
         timing: Functions behind the waits between retries.
+        where: The setting that errors name; "" for the endpoint's own.
     """
 
     name: str
     endpoint: Endpoint
-    model: str = ""
     timing: RetryTiming = DEFAULT_TIMING
+    where: str = ""
 
-    def __call__(self, request: SummaryRequest) -> str:
-        """Return the summary.
+    @property
+    def format(self) -> WireFormat:
+        """The format of its API."""
+        return FORMATS[self.endpoint.api]
+
+    @property
+    def address(self) -> str:
+        """Its base URL."""
+        return self.endpoint.base_url or self.format.ADDRESS
+
+    def post(self, body: Mapping[str, Any], model: str, seconds: float, read: Callable[[object], str]) -> str:
+        """Send a request and return what is read from the JSON of the response, with secrets masked.
+
+        Args:
+            body: The request body.
+            model: The model, which some APIs have in their address.
+            seconds: Maximum seconds for all attempts.
+            read: Returns a text of the response, or raises UnreadableReplyError.
 
         Raises:
-            EndpointError: The endpoint cannot be reached, fails, or gives no summary.
+            EndpointError: The endpoint cannot be reached, fails, or answers with something that cannot be read.
             MissingExtraError: httpx2 is not installed.
         """
-        if find_spec("httpx2") is None:
-            raise MissingExtraError("providers", EXTRA)
-        body = self._body(request)
-        try:
-            secrets = read_secrets(self._variables())
-        except EnvironmentVariableError as error:
-            raise EndpointError(str(error), endpoint=self.name, hint="set it to the key, without quotes") from None
-        outgoing = HttpRequest(self._format.url(self._address), body, self._headers(secrets))
-        return self._send(outgoing, secrets, time.monotonic() + reserve_time(request.timeout))
-
-    def _send(self, outgoing: HttpRequest, secrets: SecretVariables, deadline: float) -> str:
+        secrets = self._read_secrets()
+        outgoing = self._build_request(self.format.url(self.address, model), body, secrets)
+        deadline = time.monotonic() + reserve_time(seconds)
         attempt = 0
         while True:
             attempt += 1
             remaining = max(deadline - time.monotonic(), 0.001)
             response = send_request(outgoing, min(remaining, self.endpoint.timeout)).mask(secrets)
-            if isinstance(response, HttpResponse) and _STATUS_OK <= response.status < _STATUS_REDIRECT:
-                return self._read(response, secrets, attempt)
+            if isinstance(response, HttpResponse) and response.is_success:
+                try:
+                    # Masked again: in the JSON, a secret may have been written with escapes.
+                    return secrets.mask(read(parse_json(response.body)))
+                except UnreadableReplyError as error:
+                    raise self.error(str(error), secrets, status=response.status, attempts=attempt) from None
             wait = compute_wait(response, attempt, self.timing)
             if attempt > self.endpoint.max_retries or wait is None or time.monotonic() + wait >= deadline:
-                raise self._error(response, secrets, attempt)
+                raise self._build_response_error(response, secrets, attempt)
             self.timing.pause(wait)
 
-    def _read(self, response: HttpResponse, secrets: SecretVariables, attempts: int) -> str:
-        try:
-            # Masked again: in the JSON, a secret may have been written with escapes.
-            return secrets.mask(self._format.read(parse_json(response.body)))
-        except NoSummaryError as error:
-            what = secrets.to_safe_line(str(error))
-        raise EndpointError(f"the endpoint {what}", endpoint=self.name, status=response.status, attempts=attempts)
+    def stream(
+        self, body: Mapping[str, Any], model: str, cancel: CancelSignal
+    ) -> Iterator[tuple[bool, dict[str, Any]]]:
+        """Send a request and yield the events of the streamed reply, as JSON.
 
-    def _error(self, response: HttpResponse | HttpFailure, secrets: SecretVariables, attempts: int) -> EndpointError:
+        A request is sent again only as long as nothing has arrived. `endpoint.timeout` is the longest silence.
+
+        Args:
+            body: The request body.
+            model: The model, which some APIs have in their address.
+            cancel: Ends the stream.
+
+        Yields:
+            False and an event, or True and the whole reply of a server that does not stream.
+
+        Raises:
+            EndpointError: The endpoint cannot be reached, fails, breaks off or sends an invalid event.
+            MissingExtraError: httpx2 is not installed.
+        """
+        secrets = self._read_secrets()
+        outgoing = self._build_request(self.format.stream_url(self.address, model), body, secrets)
+        attempt = 0
+        while not cancel.is_set:
+            attempt += 1
+            pieces = stream_request(outgoing, self.endpoint.timeout, cancel)
+            try:
+                opened = next(pieces).mask(secrets)
+                if isinstance(opened, HttpResponse) and opened.is_success:
+                    yield from self._read_events(opened, pieces, secrets, attempt)
+                    return
+            finally:
+                pieces.close()
+            wait = compute_wait(opened, attempt, self.timing)
+            if attempt > self.endpoint.max_retries or wait is None:
+                raise self._build_response_error(opened, secrets, attempt)
+            if not cancel.is_set:
+                self.timing.pause(wait)
+
+    def _read_events(
+        self,
+        opened: HttpResponse,
+        pieces: Iterator[HttpResponse | HttpFailure],
+        secrets: SecretVariables,
+        attempts: int,
+    ) -> Iterator[tuple[bool, dict[str, Any]]]:
+        is_whole = "json" in opened.headers.get("content-type", "")
+        buffer = EventBuffer()
+        whole: list[bytes] = []
+        try:
+            for piece in pieces:
+                if isinstance(piece, HttpFailure):
+                    what = f"cut the stream before its end: it {piece.reason}" if piece.is_retryable else piece.reason
+                    raise self.error(what, secrets, hint=RESEND_HINT, status=opened.status, attempts=attempts)
+                if is_whole:
+                    whole.append(piece.body)
+                    continue
+                for data in buffer.add(piece.body):
+                    if data == "[DONE]":
+                        return
+                    yield False, _parse_event(data, secrets)
+            for data in buffer.finish():
+                yield False, _parse_event(data, secrets)
+            if is_whole:
+                yield True, _parse_event(b"".join(whole).decode("utf-8", "replace"), secrets)
+        except UnreadableReplyError as error:
+            raise self.error(str(error), secrets, hint=RESEND_HINT, status=opened.status, attempts=attempts) from None
+
+    def error(
+        self,
+        what: str,
+        secrets: SecretVariables | None = None,
+        *,
+        hint: str | None = None,
+        **facts: Any,  # noqa: ANN401 - of an error
+    ) -> EndpointError:
+        """Return an error about the endpoint, with secrets masked in what happened."""
+        shown = what if secrets is None else secrets.to_safe_line(what)
+        return EndpointError(f"the endpoint {shown}", endpoint=self.name, where=self.where, hint=hint, **facts)
+
+    def _build_response_error(
+        self, response: HttpResponse | HttpFailure, secrets: SecretVariables, attempts: int
+    ) -> EndpointError:
         if not isinstance(response, HttpResponse):
-            reason = secrets.to_safe_line(response.reason)
-            return EndpointError(f"the endpoint {reason}", endpoint=self.name, attempts=attempts)
+            hint = f"see that {get_server(self.address)} can be reached" if response.is_retryable else None
+            return self.error(response.reason, secrets, hint=hint, attempts=attempts)
         message = secrets.to_safe_line(find_error_message(response.body))
-        return EndpointError(
-            f"the endpoint answered {response.status}" + (f": {message}" if message else ""),
-            endpoint=self.name,
+        return self.error(
+            f"answered {response.status}" + (f": {message}" if message else ""),
             hint=self._hint(response, secrets),
             status=response.status,
             attempts=attempts,
@@ -161,41 +262,91 @@ class EndpointSummarizer:
         hint = _HINTS.get(response.status)
         return hint and hint.format(key=self.endpoint.key_env or "the variable that key_env names")
 
-    def _body(self, request: SummaryRequest) -> bytes:
-        model = self.endpoint.model or self.model or request.model
-        if not model:
-            raise EndpointError("the endpoint does not know which model to ask", endpoint=self.name, hint="set `model`")
-        body = self._format.write(request, model, self._address) | self.endpoint.options
-        sent = {name: value for name, value in body.items() if value is not None}
-        return replace_surrogates(json.dumps(sent, ensure_ascii=False)).encode()
+    def _read_secrets(self) -> SecretVariables:
+        if find_spec("httpx2") is None:
+            raise MissingExtraError("providers", EXTRA)
+        keys = [self.endpoint.key_env] if self.endpoint.key_env else []
+        try:
+            return read_secrets([*keys, *self.endpoint.headers.values()])
+        except EnvironmentVariableError as error:
+            raise EndpointError(
+                str(error), endpoint=self.name, where=self.where, hint="set it to the key, without quotes"
+            ) from None
 
-    def _headers(self, secrets: SecretVariables) -> dict[str, str | Secret]:
+    def _build_request(self, url: str, body: Mapping[str, Any], secrets: SecretVariables) -> HttpRequest:
+        given, further = take_client_options(body)
+        sent = {name: value for name, value in {**given, **self.endpoint.options}.items() if value is not None}
+        encoded = replace_surrogates(json.dumps(sent, ensure_ascii=False, default=_encode_bytes)).encode()
         key = self.endpoint.key_env
-        return {
-            "accept": "application/json",
+        headers: dict[str, str | Secret] = {
+            **further,
+            "accept": "application/json, text/event-stream",
             "accept-encoding": "identity",
             "content-type": "application/json",
             "user-agent": f"nexusctx/{__version__}",
-            **self._format.HEADERS,
-            **(self._format.authorise(secrets.values[key]) if key else {}),
+            **self.format.HEADERS,
+            **(self.format.authorise(secrets.values[key]) if key else {}),
             **{name.lower(): secrets.values[variable] for name, variable in self.endpoint.headers.items()},
         }
+        return HttpRequest(url, encoded, headers)
 
-    def _variables(self) -> list[str]:
-        keys = [self.endpoint.key_env] if self.endpoint.key_env else []
-        return [*keys, *self.endpoint.headers.values()]
 
-    @property
-    def _format(self) -> WireFormat:
-        return FORMATS[self.endpoint.api]
+def _parse_event(data: str, secrets: SecretVariables) -> dict[str, Any]:
+    """Return an event of a stream, with secrets masked.
 
-    @property
-    def _address(self) -> str:
-        return self.endpoint.base_url or self._format.ADDRESS
+    Raises:
+        UnreadableReplyError: It is not a JSON object, or reports an error.
+    """
+    event = parse_json(secrets.mask(data).encode("utf-8", "surrogatepass"), "event of its stream")
+    if "\\" in data:  # a secret may have been written with escapes
+        event = json.loads(secrets.mask(json.dumps(event, ensure_ascii=False)))
+    if not isinstance(event, dict):
+        raise UnreadableReplyError("sent an event of its stream that is not an object")
+    if message := find_stream_error(event):
+        raise UnreadableReplyError(f"reported an error: {message}")
+    return event
+
+
+def _encode_bytes(value: object) -> str:
+    """Return bytes in base64, as the SDKs send them."""
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
+
+
+class EventBuffer:
+    """Splits a byte stream of server-sent events into the data of each event."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._data: list[str] = []
+
+    def add(self, chunk: bytes) -> Iterator[str]:
+        """Yield the data of the events that are complete.
+
+        Raises:
+            UnreadableReplyError: A line is longer than any event.
+        """
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        if len(self._rest) > MAX_RESPONSE_BYTES:
+            raise UnreadableReplyError("sent a line without an end")
+        for line in lines:
+            text = line.removesuffix(b"\r")
+            if not text and self._data:
+                yield "\n".join(self._data)
+                self._data = []
+            elif text.startswith(b"data:"):
+                self._data.append(text[len(b"data:") :].removeprefix(b" ").decode("utf-8", "replace"))
+
+    def finish(self) -> Iterator[str]:
+        """Yield the data of the last event, which some servers do not end with an empty line."""
+        yield from self.add(b"\n\n")
 
 
 MAX_RESPONSE_BYTES = 8 * 1024 * 1024
 """Bytes of a response; the longest summary has a tenth of that."""
+MAX_STREAM_BYTES = 64 * 1024 * 1024
+"""Bytes of a streamed response, whose events repeat names and ids for each piece of text."""
 MAX_ERROR_BYTES = 64 * 1024
 """Bytes that are read of an error response."""
 CONNECT_SECONDS = 10.0
@@ -208,6 +359,11 @@ class HttpResponse(NamedTuple):
     status: int
     headers: Mapping[str, str]
     body: bytes
+
+    @property
+    def is_success(self) -> bool:
+        """True if the status reports success."""
+        return _STATUS_OK <= self.status < _STATUS_REDIRECT
 
     def mask(self, secrets: SecretVariables) -> HttpResponse:
         """Return the response with secrets masked, because some servers send them back."""
@@ -252,43 +408,107 @@ def send_request(outgoing: HttpRequest, seconds: float) -> HttpResponse | HttpFa
     Redirects are not followed, because they would send the key elsewhere. Certificates are always checked. A proxy
     from the environment is used for encrypted connections only, because it could read the others.
     """
+    deadline = time.monotonic() + seconds
+    pieces = stream_request(outgoing, seconds, CancelSignal())
+    try:
+        opened = next(pieces)
+        if not isinstance(opened, HttpResponse) or not opened.is_success:
+            return opened
+        chunks: list[bytes] = []
+        size = 0
+        for piece in pieces:
+            if isinstance(piece, HttpFailure):
+                return piece
+            chunks.append(piece.body)
+            size += len(piece.body)
+            if size > MAX_RESPONSE_BYTES:
+                limit = MAX_RESPONSE_BYTES // 1024 // 1024
+                return HttpFailure(f"answered with more than {limit} MiB", is_retryable=False)
+            if time.monotonic() > deadline:
+                return _build_timeout_failure(seconds)
+        return opened._replace(body=b"".join(chunks))
+    finally:
+        pieces.close()
+
+
+def stream_request(
+    outgoing: HttpRequest, seconds: float, cancel: CancelSignal
+) -> Generator[HttpResponse | HttpFailure, None, None]:
+    """Send a request and yield the response: first status and headers, then one response for each chunk of the body.
+
+    The body of an error response is in the first one. A failure comes last. Nothing is raised.
+
+    Args:
+        outgoing: The request.
+        seconds: The longest silence, and the time to connect.
+        cancel: Closes the connection, from any thread.
+    """
     import httpx2
 
-    deadline = time.monotonic() + seconds
     timeout = httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
+    connections: list[Any] = []
+
+    def note_connection(name: str, info: Mapping[str, Any]) -> None:
+        if name.endswith(("connect_tcp.complete", "start_tls.complete")):
+            connections.append(info["return_value"])
+
+    def close() -> None:
+        for connection in connections:
+            with suppress(Exception):  # it may be closed already
+                connection.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+
     try:
         with httpx2.Client(timeout=timeout, follow_redirects=False, trust_env=is_encrypted(outgoing.url)) as client:
             headers = {name: _reveal_header(value) for name, value in outgoing.headers.items()}
-            with client.stream("POST", outgoing.url, content=outgoing.body, headers=headers) as response:
-                return _read_response(response, deadline) or _build_timeout_failure(seconds)
+            cancel.on_cancel(close)
+            with client.stream(
+                "POST", outgoing.url, content=outgoing.body, headers=headers, extensions={"trace": note_connection}
+            ) as response:
+                yield from _read_response(response, seconds)
     except (httpx2.ReadTimeout, httpx2.WriteTimeout):
-        return _build_timeout_failure(seconds)
+        yield _build_timeout_failure(seconds)
     except httpx2.TransportError as error:
-        return HttpFailure(
+        yield HttpFailure(
             f"could not be reached: {_describe_error(error)}",
             is_retryable="CERTIFICATE_VERIFY_FAILED" not in str(error),
         )
     except Exception as error:  # noqa: BLE001 - a traceback would show the key; an unusable proxy is an ImportError
-        return HttpFailure(f"could not be asked: {_describe_error(error)}", is_retryable=False)
+        yield HttpFailure(f"could not be asked: {_describe_error(error)}", is_retryable=False)
+    finally:
+        cancel.forget(close)
 
 
-def _read_response(response: httpx2.Response, deadline: float) -> HttpResponse | HttpFailure | None:
-    """Read a complete response, or None if the deadline passes before its end."""
+def _read_response(response: httpx2.Response, seconds: float) -> Iterator[HttpResponse | HttpFailure]:
     headers = {name.lower(): value for name, value in response.headers.items()}
     if headers.get("content-encoding", "identity").lower() != "identity":
-        return HttpFailure("compressed its answer, which it was not asked to do", is_retryable=False)
-    chunks: list[bytes] = []
+        yield HttpFailure("compressed its answer, which it was not asked to do", is_retryable=False)
+        return
+    if not response.is_success:
+        yield _read_error_response(response, headers, seconds)
+        return
+    yield HttpResponse(response.status_code, headers, b"")
     size = 0
     for chunk in response.iter_raw():
-        chunks.append(chunk)
         size += len(chunk)
-        if not response.is_success and size > MAX_ERROR_BYTES:
+        if size > MAX_STREAM_BYTES:
+            limit = MAX_STREAM_BYTES // 1024 // 1024
+            yield HttpFailure(f"answered with more than {limit} MiB", is_retryable=False)
+            return
+        yield HttpResponse(response.status_code, headers, chunk)
+
+
+def _read_error_response(
+    response: httpx2.Response, headers: Mapping[str, str], seconds: float
+) -> HttpResponse | HttpFailure:
+    deadline = time.monotonic() + seconds
+    body = b""
+    for chunk in response.iter_raw():
+        body += chunk
+        if len(body) > MAX_ERROR_BYTES:
             break
-        if size > MAX_RESPONSE_BYTES:
-            return HttpFailure(f"answered with more than {MAX_RESPONSE_BYTES // 1024 // 1024} MiB", is_retryable=False)
         if time.monotonic() > deadline:
-            return None
-    return HttpResponse(response.status_code, headers, b"".join(chunks))
+            return _build_timeout_failure(seconds)
+    return HttpResponse(response.status_code, headers, body)
 
 
 def _build_timeout_failure(seconds: float) -> HttpFailure:

@@ -43,6 +43,11 @@ def get_host(url: str) -> str:
     return urlsplit(url).hostname or ""
 
 
+def get_server(url: str) -> str:
+    """Return the host of a URL with its port, if it has one."""
+    return urlsplit(url).netloc
+
+
 def _is_loopback(host: str) -> bool:
     """Return True if a host is this machine."""
     if host == "localhost":
@@ -59,7 +64,7 @@ RESERVED_NAMES = ("command", "extractive", "given")
 _VARIABLE_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _HEADER_PATTERN = re.compile(r"[A-Za-z0-9-]{1,64}")
 _ENDPOINT_NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_RESERVED_HEADERS = frozenset(
+RESERVED_HEADERS = frozenset(
     {"accept-encoding", "connection", "content-length", "content-type", "host", "transfer-encoding"}
 )
 
@@ -76,14 +81,15 @@ VariableName = Annotated[str, AfterValidator(_validate_variable)]
 class Endpoint(StrictModel):
     """An HTTP endpoint that serves a model."""
 
-    api: Literal["openai", "anthropic"] = Field(
-        description="Its API: `openai` (chat completions, which most servers accept) or `anthropic` (messages)."
+    api: Literal["openai", "responses", "anthropic", "gemini"] = Field(
+        description="Its API: `openai` (chat completions, which most servers accept), `responses`, `anthropic` "
+        "(messages) or `gemini`."
     )
     model: str | None = Field(
         default=None, min_length=1, description="Its name of the model; default: `compaction.model` or the session's."
     )
     base_url: str | None = Field(
-        default=None, description="Its address, in the form of the API's SDK; default: that of OpenAI or Anthropic."
+        default=None, description="Its address, in the form of the API's SDK; default: that of its maker."
     )
     key_env: VariableName | None = Field(
         default=None, description="The environment variable that holds the key; none for servers without keys."
@@ -94,7 +100,8 @@ class Endpoint(StrictModel):
     window: Annotated[int, Field(ge=0)] = Field(default=0, description="Its context window in tokens; 0 for no limit.")
     max_retries: Annotated[int, Field(ge=0, le=10)] = Field(default=2, description="Number of retries.")
     timeout: Annotated[float, Field(gt=0, le=86_400)] = Field(
-        default=120.0, description="Timeout of one attempt in seconds; a day at most."
+        default=120.0,
+        description="Timeout of one attempt in seconds; a day at most. In a streamed reply, the longest silence.",
     )
     options: dict[str, Any] = Field(
         default_factory=dict, description="Further fields of the request body; null removes a field."
@@ -105,7 +112,7 @@ class Endpoint(StrictModel):
     @classmethod
     def _validate_headers(cls, headers: dict[str, str]) -> dict[str, str]:
         for name in headers:
-            if not _HEADER_PATTERN.fullmatch(name) or name.lower() in _RESERVED_HEADERS:
+            if not _HEADER_PATTERN.fullmatch(name) or name.lower() in RESERVED_HEADERS:
                 raise ValueError("has a name that cannot be set here")
         return headers
 
@@ -117,10 +124,11 @@ class Endpoint(StrictModel):
 
 
 class ProvidersSettings(StrictModel):
-    """Endpoints and command for summaries. Only in the user's own config."""
+    """Endpoints for agents and summaries, and the command for summaries. Only in the user's own config."""
 
     endpoints: dict[str, Endpoint] = Field(
-        default_factory=dict, description="Endpoints by the names that `compaction.summarizers` uses."
+        default_factory=dict,
+        description="Endpoints by the names that `compaction.summarizers` and `provider.provider` use.",
     )
     command_variables: list[VariableName] = Field(
         default_factory=list, description="Further environment variables that `compaction.command` gets."

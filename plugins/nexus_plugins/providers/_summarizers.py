@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,17 +13,50 @@ from nexus_core import Finding
 from nexus_core.plugin import Summarizer
 from nexus_core.plugin.settings import pointer_to
 from nexus_plugins.providers._command import CommandSummarizer
-from nexus_plugins.providers._endpoint import EXTRA, EndpointSummarizer
+from nexus_plugins.providers._endpoint import DEFAULT_TIMING, EXTRA, EndpointClient, EndpointError
 from nexus_plugins.providers._secrets import is_variable_set
 from nexus_plugins.providers._settings import ProvidersSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nexus_core.plugin import LayerConfig, LoadedLayers
+    from nexus_core.plugin import LayerConfig, LoadedLayers, SummaryRequest
+    from nexus_plugins.providers._endpoint import RetryTiming
+    from nexus_plugins.providers._settings import Endpoint
 
 COMMAND_SETTING = "compaction.command"
 COMMAND_POINTER = "/compaction/command"
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointSummarizer:
+    """A summarizer that asks an HTTP endpoint.
+
+    Attributes:
+        name: The name of the endpoint.
+        endpoint: Its settings.
+        model: The model if the endpoint names none; "" for the conversation's own.
+        timing: Functions behind the waits between retries.
+    """
+
+    name: str
+    endpoint: Endpoint
+    model: str = ""
+    timing: RetryTiming = DEFAULT_TIMING
+
+    def __call__(self, request: SummaryRequest) -> str:
+        """Return the summary.
+
+        Raises:
+            EndpointError: The endpoint cannot be reached, fails, or gives no summary.
+            MissingExtraError: httpx2 is not installed.
+        """
+        client = EndpointClient(self.name, self.endpoint, self.timing)
+        model = self.endpoint.model or self.model or request.model
+        if not model:
+            raise EndpointError("the endpoint does not know which model to ask", endpoint=self.name, hint="set `model`")
+        body = client.format.write(request, model, client.address)
+        return client.post(body, model, request.timeout, client.format.read)
 
 
 def read_provider_settings(loaded: LoadedLayers) -> ProvidersSettings:

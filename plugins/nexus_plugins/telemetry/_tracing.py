@@ -16,6 +16,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from nexus_core import __version__
 from nexus_core.plugin import redact
+from nexus_core.plugin.ledgers import ReplyPayload
 from nexus_core.plugin.text import visible_line
 
 if TYPE_CHECKING:
@@ -117,10 +118,11 @@ def build_call_attributes(context: AssembledContext) -> Attributes:
 
 def build_reply_attributes(step: Step, usage: Usage | None, cache: CacheReport) -> Attributes:
     """Return the attributes of the reply to a call."""
-    reason = _get_text(step, "stop_reason") or _get_text(step, "stop")
+    reply = _get_reply(step)
+    reason = reply.stop_reason or reply.stop
     attributes: Attributes = {
-        **({RESPONSE_MODEL_ATTRIBUTE: model} if (model := _get_text(step, "model")) else {}),
-        **({"gen_ai.response.id": name} if (name := _get_text(step, "id")) else {}),
+        **({RESPONSE_MODEL_ATTRIBUTE: reply.model} if reply.model else {}),
+        **({"gen_ai.response.id": reply.id} if reply.id else {}),
         **({"gen_ai.response.finish_reasons": [reason]} if reason else {}),
         **({} if usage is None else _build_usage_attributes(usage)),
         "nexus.step.id": step.id,
@@ -147,14 +149,15 @@ def build_tool_attributes(name: str, call: str, session: str) -> Attributes:
 
 def get_api(step: Step) -> str:
     """Return the name of the API that a reply was read from."""
-    return _get_text(step, "api")
+    return _get_reply(step).api
 
 
 def find_failure(step: Step) -> str:
     """Return the error type of a failed call, or "" if it did not fail."""
-    if step.kind == "interrupted" or step.data.get("interrupted") is True:
-        return "error" if _get_text(step, "stop") == "error" else "interrupted"
-    return "error" if step.data.get("error") or _get_text(step, "stop") == "error" else ""
+    reply = _get_reply(step)
+    if step.kind == "interrupted" or reply.interrupted:
+        return "error" if reply.stop == "error" else "interrupted"
+    return "error" if reply.error or reply.stop == "error" else ""
 
 
 def _build_usage_attributes(usage: Usage) -> Attributes:
@@ -178,9 +181,9 @@ def _build_option_attributes(options: Mapping[str, object]) -> Attributes:
     }
 
 
-def _get_text(step: Step, name: str) -> str:
-    value = step.data.get(name)
-    return value if isinstance(value, str) else ""
+def _get_reply(step: Step) -> ReplyPayload:
+    """Return the fields of a reply; for a step of another kind they are empty."""
+    return step.payload if isinstance(step.payload, ReplyPayload) else ReplyPayload()
 
 
 _METRIC_ATTRIBUTES = (OPERATION_ATTRIBUTE, PROVIDER_ATTRIBUTE, MODEL_ATTRIBUTE, RESPONSE_MODEL_ATTRIBUTE)

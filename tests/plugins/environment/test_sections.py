@@ -12,8 +12,13 @@ from nexus_core.plugin import LoadedLayers
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_core.types.request import AgentMode
-from nexus_plugins.environment import nexus_static_sections
-from nexus_plugins.environment._facts import get_linux_distribution, get_machine, get_operating_system, get_terminal
+from nexus_plugins.environment import (
+    get_linux_distribution,
+    get_machine,
+    get_operating_system,
+    get_terminal,
+    nexus_static_sections,
+)
 from tests.conftest import Cli
 
 
@@ -28,7 +33,7 @@ def linux(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "linux")
     facts = SimpleNamespace(release="6.1.0-amd64", nodename="build-7", machine="x86_64")
     monkeypatch.setattr(os, "uname", lambda: facts)
-    monkeypatch.setattr("nexus_plugins.environment._facts.get_linux_distribution", lambda: "")
+    monkeypatch.setattr("nexus_plugins.environment.get_linux_distribution", lambda: "")
     monkeypatch.setenv("TERM_PROGRAM", "vscode")
     monkeypatch.setenv("TERM", "xterm-256color")
 
@@ -59,7 +64,7 @@ def test_linux_inside_windows_is_named_as_such(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.acceptance("P-09")
 def test_a_linux_distribution_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nexus_plugins.environment._facts.get_linux_distribution", lambda: "Debian GNU/Linux 12")
+    monkeypatch.setattr("nexus_plugins.environment.get_linux_distribution", lambda: "Debian GNU/Linux 12")
 
     assert get_operating_system() == "Linux (Debian GNU/Linux 12)"
 

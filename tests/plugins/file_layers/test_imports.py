@@ -363,7 +363,7 @@ def test_no_text_takes_long(tmp_path: Path, text: str) -> None:
     write_files(tmp_path, {"NEXUS.md": text, "a.md": "a"})
 
     # A quarter of this on an idle machine; ten times this if anything were looked up or searched without a limit.
-    assert seconds(lambda: read(tmp_path)) < 2
+    assert seconds(lambda: read(tmp_path), tries=3) < 2
 
 
 def test_what_is_too_much_to_look_up_is_reported(tmp_path: Path) -> None:

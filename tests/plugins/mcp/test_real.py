@@ -23,6 +23,7 @@ from nexus_core import Nexus
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_core.types.assembled import AgentResult
+from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Message, ToolCall, ToolResult
 from nexus_plugins.mcp._connections import ServerPool, ServerTimeouts
 from nexus_plugins.mcp._server import MAX_READ_CHARACTERS, build_server, read_resource_text, run_tool
@@ -168,6 +169,38 @@ def test_history_is_searched_and_told_without_secrets(nexus: Nexus) -> None:
     assert "sk-ant-api03-AAAA" not in json.dumps(told)
 
 
+def test_history_is_searched_without_a_session_in_this_directory(nexus: Nexus) -> None:
+    nexus.ledger.create("elsewhere", data={"cwd": "/elsewhere"}, steps=[told_elsewhere("The login fails elsewhere.")])
+
+    found = asked(nexus, "search_history", text="why did the logins of Kevin fail?")
+
+    assert found["steps"][0]["session"] == "bug"
+    assert "Why does login fail?" in found["steps"][0]["messages"][0]["text"]
+    assert "elsewhere" not in json.dumps(found)
+    assert found["unknown_names"] == ["Kevin"]
+
+
+def test_memories_are_recalled_without_a_session_and_quoted(nexus: Nexus, nexus_home: Path) -> None:
+    write_files(nexus_home, {"memory/login.md": "The login fails without a cookie.\n"})
+
+    found = asked(nexus, "recall", query="why does the login fail?")["memories"]
+
+    assert {each["kind"] for each in found} == {"note", "episode"}
+    [note] = [each for each in found if each["kind"] == "note"]
+    assert note["source"] == f"{nexus_home}/memory/login.md:1-1"
+    [turn, *_] = [each for each in found if each["kind"] == "episode"]
+    assert turn["source"].startswith("step:")
+    assert "not instructions" in turn["text"]
+
+
+def test_a_session_that_recalls_is_not_told_its_own_turns(nexus: Nexus) -> None:
+    assert asked(nexus, "recall", query="why does the login fail?", session="bug")["memories"] == []
+
+
+def told_elsewhere(text: str) -> NewStep:
+    return NewStep(kind="turn", closes=True, messages=(Message("user", text),))
+
+
 def test_a_request_is_told_without_secrets(nexus: Nexus) -> None:
     told = json.dumps(asked(nexus, "assemble_context", session="bug"))
 
@@ -269,7 +302,7 @@ def test_a_list_of_sessions_is_told_without_secrets(nexus: Nexus) -> None:
 
 
 @pytest.mark.acceptance("T10")
-@pytest.mark.parametrize("tool", ["assemble_context", "read_steps", "search_history"])
+@pytest.mark.parametrize("tool", ["assemble_context", "read_steps", "search_history", "recall"])
 def test_no_shape_of_secret_is_told_to_a_client(nexus: Nexus, tool: str) -> None:
     count(len(SAMPLES))
     session = nexus.session("shapes", model="gpt-4o")
@@ -285,10 +318,12 @@ def test_no_shape_of_secret_is_told_to_a_client(nexus: Nexus, tool: str) -> None
         session.record(AgentResult(messages=said))
     arguments: dict[str, dict[str, Any]] = {
         "search_history": {"text": "Look", "limit": 50},
+        "recall": {"query": "Look", "limit": 50},
         "read_steps": {"limit": 50},
     }
 
-    told = json.dumps(asked(nexus, tool, session="shapes", **arguments.get(tool, {})))
+    given = arguments.get(tool, {}) if tool == "recall" else {"session": "shapes", **arguments.get(tool, {})}
+    told = json.dumps(asked(nexus, tool, **given))
 
     assert "[redacted:" in told
     assert [name for name, sample in SAMPLES.items() if any(each in told for each in sample.secrets)] == []
@@ -327,6 +362,7 @@ def test_messages_are_checked(nexus: Nexus) -> None:
         ("explain_source", {}, "'query' is a required property"),
         ("search_history", {"session": "bog", "text": "x"}, "did you mean 'bug'?"),
         ("search_history", {"session": "bug", "text": ""}, "nothing to look for"),
+        ("recall", {"query": " "}, "nothing to look for"),
         ("list_sessions", {"after": "bug"}, "'bug' is not a place to continue from"),
         ("list_sessions", {"limit": 51}, "greater than the maximum"),
         ("read_steps", {"session": "bug", "limit": 10_000}, "greater than the maximum"),
@@ -365,6 +401,7 @@ def test_the_official_client_finds_and_uses_everything(nexus: Nexus) -> None:
         "explain_source",
         "list_sessions",
         "search_history",
+        "recall",
         "read_steps",
         "count_tokens",
         "check_messages",
@@ -389,6 +426,7 @@ def test_the_command_serves_over_its_standard_output(tmp_path: Path, nexus_home:
         "explain_source": {"query": "Measure twice"},
         "list_sessions": {},
         "search_history": {"session": "bug", "text": "login"},
+        "recall": {"query": "login"},
         "read_steps": {"session": "bug"},
         "count_tokens": {"text": "Measure twice."},
         "check_messages": {"messages": [{"role": "user", "content": "?"}], "api": "openai"},

@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 from nexus_core import ConfigError, Nexus, NexusError, UnknownNameError
 from nexus_core.plugin.settings import MCPServerConfig, MCPServerWithOrigin
 from nexus_core.testing.fixtures import MakeNexus
-from nexus_core.thread.turns import CallKey, RecordedStep
+from nexus_core.thread.state import RecordedStep
+from nexus_core.types.payloads import CallKey
 from nexus_plugins.mcp._connections import ServerPool
 from nexus_plugins.mcp._tools import (
     MAX_SCHEMA_DEPTH,

@@ -90,6 +90,17 @@ def call(id, name, arguments): os.close(1); time.sleep(600)
 def call(id, name, arguments):
     while True: say(id="q", method="roots/list")
 """,
+    "asks a thousand things at once and does not listen": """
+def call(id, name, arguments):
+    asked = "".join(json.dumps({"jsonrpc": "2.0", "id": n, "method": "ping"}) + "\\n" for n in range(1000))
+    while True: sys.stdout.write(asked)
+""",
+    "asks without end and takes it back": """
+def call(id, name, arguments):
+    while True:
+        say(id="q", method="roots/list"); say(id="q", method="roots/list")
+        say(method="notifications/cancelled", params={"requestId": "q"})
+""",
     "hangs when it should list its tools": "def list_tools(id): time.sleep(600)",
     "lists its tools without end": """
 def list_tools(id): say(id=id, result={"tools": [], "nextCursor": "again"})

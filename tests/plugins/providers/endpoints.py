@@ -15,8 +15,9 @@ from typing import Any
 
 from nexus_core.plugin import SummaryRequest
 from nexus_core.types.assembled import AssembledContext
-from nexus_plugins.providers._endpoint import EndpointSummarizer, RetryTiming
+from nexus_plugins.providers._endpoint import RetryTiming
 from nexus_plugins.providers._settings import Endpoint
+from nexus_plugins.providers._summarizers import EndpointSummarizer
 
 KEY = "sk-test-4f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c"
 SUMMARY = "The user fixed login.py."
@@ -149,7 +150,7 @@ def request(
     return SummaryRequest(
         prompt=prompt,
         messages=(),
-        instruction="Summarise.",
+        instruction="Summarize.",
         max_tokens=500,
         context=context,
         timeout=timeout,

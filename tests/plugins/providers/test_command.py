@@ -83,15 +83,15 @@ def test_it_knows_little_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_program_is_not_looked_for_where_it_is_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    planted = tmp_path / "summarise-now"
+    planted = tmp_path / "summarize-now"
     planted.write_text("#!/bin/sh\necho planted\n")
     planted.chmod(0o755)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f".{os.pathsep}{os.pathsep}bin{os.pathsep}{os.environ['PATH']}")
 
-    error = failure(CommandSummarizer(("summarise-now",), directory=tmp_path))
+    error = failure(CommandSummarizer(("summarize-now",), directory=tmp_path))
 
-    assert error.what == "there is no program 'summarise-now'"
+    assert error.what == "there is no program 'summarize-now'"
 
 
 def test_a_failure_is_told_with_its_last_words() -> None:

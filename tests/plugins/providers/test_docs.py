@@ -12,7 +12,7 @@ from nexus_core.types.settings import Settings
 from nexus_plugins.providers._settings import Endpoint, ProvidersSettings
 from tests.conftest import ROOT
 
-TEXT = (ROOT / "docs/how-to/summarise-with-a-model.md").read_text()
+TEXT = (ROOT / "docs/how-to/summarize-with-a-model.md").read_text()
 BLOCKS = re.findall(r"^```json\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 
 

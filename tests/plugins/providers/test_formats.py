@@ -15,12 +15,12 @@ from nexus_core.types.budget import Model
 from nexus_core.types.messages import Message
 from nexus_plugins.providers import EndpointError
 from nexus_plugins.providers._formats import FORMATS
-from tests.dialects.support import accepted, strictly
+from tests.dialects.support import StrictType, accepted
 from tests.plugins.providers.endpoints import GOOD, KEY, SUMMARY, Answer, chat, message, request, serving, summarizer
 from tests.request.contexts import CLAUDE, DEEPSEEK, GPT, asks, brings, context_of, marked_paths, says, user
 
-CHAT = strictly(CompletionCreateParamsNonStreaming)
-MESSAGES = strictly(MessageCreateParams.__args__[0])  # type: ignore[attr-defined]
+CHAT = StrictType(CompletionCreateParamsNonStreaming)
+MESSAGES = StrictType(MessageCreateParams.__args__[0])  # type: ignore[attr-defined]
 TYPES = {"openai": CHAT, "anthropic": MESSAGES}
 TALK = [user("Fix login."), asks("a"), brings("a"), says("Done."), user("And now?")]
 
@@ -49,7 +49,7 @@ def _blocks(content: Any) -> list[Any]:
     return [{key: value for key, value in block.items() if key not in marks} for block in content or ()]
 
 
-LAST = ({"role": "user"}, {"type": "text", "text": "Summarise."})
+LAST = ({"role": "user"}, {"type": "text", "text": "Summarize."})
 
 
 @pytest.mark.parametrize("api", ["openai", "anthropic"])

@@ -22,8 +22,8 @@ from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_core.types.messages import Message
 from nexus_plugins.providers._command import CommandSummarizer
-from nexus_plugins.providers._endpoint import EndpointSummarizer
 from nexus_plugins.providers._secrets import Secret, read_secrets
+from nexus_plugins.providers._summarizers import EndpointSummarizer
 from tests.conftest import Cli
 from tests.plugins.providers.endpoints import GOOD, SUMMARY, Answer, chat, request, serving, summarizer
 

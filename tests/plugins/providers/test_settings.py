@@ -20,9 +20,8 @@ from nexus_core.plugin import LoadedLayers
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.providers import nexus_summarizers
-from nexus_plugins.providers._endpoint import EndpointSummarizer
 from nexus_plugins.providers._settings import ProvidersSettings, find_address_fault
-from nexus_plugins.providers._summarizers import find_command
+from nexus_plugins.providers._summarizers import EndpointSummarizer, find_command
 from tests.conftest import Cli
 from tests.plugins.providers.endpoints import GOOD, SUMMARY, request, serving
 
@@ -96,7 +95,7 @@ def test_an_endpoint_without_a_model_has_that_of_compactions_or_none_of_its_own(
     ("endpoint", "message"),
     [
         ({}, "api"),
-        ({"api": "gemini"}, "api must be one of"),
+        ({"api": "cohere"}, "api must be one of"),
         ({"api": "openai", "modell": "x"}, "did you mean 'model'?"),
         ({"api": "openai", "key_env": "sk-abc"}, "must be the name of an environment variable, not a value"),
         ({"api": "openai", "headers": {"X": "a b"}}, "must be the name of an environment variable, not a value"),

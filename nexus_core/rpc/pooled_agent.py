@@ -1,0 +1,356 @@
+"""One agent of a pool: its turns, the messages that wait for it, and a view of its context."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+
+from nexus_core.agents.events import DoneEvent
+from nexus_core.agents.loop import drive_async
+from nexus_core.errors import AgentDestroyedError, TurnError, UnknownNameError
+from nexus_core.runner import run
+from nexus_core.session.async_session import AsyncSession
+from nexus_core.types.messages import Message
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from pathlib import Path
+    from typing import Unpack
+
+    from nexus_core.agents.agent import AgentTools
+    from nexus_core.agents.events import AgentEvent
+    from nexus_core.agents.loop import AgentLoop
+    from nexus_core.request.input import EventFields
+    from nexus_core.session.engine import Engine
+    from nexus_core.types.assembled import AssembledContext
+    from nexus_core.types.messages import Tool
+    from nexus_core.types.providers import Provider
+
+MessageDelivery = Literal["queue", "steer", "interrupt"]
+"""When a message that arrives during a turn is read: after the turn, before its next model call, or at once."""
+MESSAGE_DELIVERIES: tuple[MessageDelivery, ...] = get_args(MessageDelivery)
+
+
+class AgentContext:
+    """A view of what an agent would send now, with the names of `ContextManager`. Its methods block for a moment.
+
+    Args:
+        engine: The operations of the agent's session.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def assemble(self) -> AssembledContext:
+        """Return the call that the agent would send now: the open turn, or its history without a new message."""
+        return run(self._engine.peek())
+
+    @property
+    def system_prompt(self) -> str:
+        """The system prompt."""
+        return self.assemble().system_prompt
+
+    @property
+    def messages(self) -> list[Message]:
+        """The messages since the latest summary; the list is a copy."""
+        return list(run(self._engine.messages()))
+
+    def get_tool_definitions(self) -> list[Tool]:
+        """Return the tools that the model is offered."""
+        return list(self.assemble().tools)
+
+    def build_messages(self) -> list[Message]:
+        """Return the system prompt and the messages that fit."""
+        context = self.assemble()
+        system = [Message("system", context.system_prompt)] if context.system_prompt else []
+        return [*system, *context.messages]
+
+    def get_token_usage(self) -> dict[str, int]:
+        """Return the tokens of system, tools and messages, their total, the budget, and the available part of it."""
+        return measure_context(self.assemble())
+
+    def is_over_budget(self) -> bool:
+        """Return True if something must be left out of the next call, or summarized before it."""
+        usage = self.get_token_usage()
+        return usage["total"] > usage["available"]
+
+
+def measure_context(context: AssembledContext) -> dict[str, int]:
+    """Return the tokens of a call by the names of `ContextManager.get_token_usage`."""
+    budget = context.token_budget
+    system, tools = budget.used.get("system", 0), budget.used.get("tools", 0)
+    return {
+        "system": system,
+        "tools": tools,
+        "messages": budget.total - system - tools,
+        "total": budget.total,
+        "budget": budget.limit,
+        "available": budget.available,
+    }
+
+
+class AgentTurn:
+    """The events of a turn that a pool runs: `async for event in turn`, or `await turn.answer()`.
+
+    The turn runs whether or not its events are read. They can be read once.
+
+    Args:
+        agent_id: The agent that runs it.
+    """
+
+    def __init__(self, agent_id: str) -> None:
+        self.agent_id = agent_id
+        self._events: asyncio.Queue[AgentEvent | BaseException | None] = asyncio.Queue()
+        self._ended = asyncio.Event()
+
+    @property
+    def is_done(self) -> bool:
+        """True if the turn has ended."""
+        return self._ended.is_set()
+
+    async def wait(self) -> None:
+        """Wait for the end of the turn without reading its events."""
+        await self._ended.wait()
+
+    def __aiter__(self) -> AsyncIterator[AgentEvent]:
+        return self._read()
+
+    async def _read(self) -> AsyncIterator[AgentEvent]:
+        while (event := await self._events.get()) is not None:
+            if isinstance(event, BaseException):
+                raise event
+            yield event
+
+    async def answer(self) -> str:
+        """Return the text of the final reply.
+
+        Raises:
+            ProviderError: The model gives no reply. `resume` of the agent sends the call again.
+            TurnError: A turn is open, the model was called too often, or the turn was cancelled.
+        """
+        done: DoneEvent | None = None
+        async for event in self:
+            if isinstance(event, DoneEvent):
+                done = event
+        if done is None or done.cancelled:
+            raise TurnError(f"the turn of agent {self.agent_id!r} was cancelled", hint="send the message again")
+        return done.text
+
+    def put(self, event: AgentEvent) -> None:
+        """Add an event."""
+        self._events.put_nowait(event)
+
+    def finish(self, error: BaseException | None = None) -> None:
+        """End the turn; an error is raised where its events are read."""
+        self._events.put_nowait(error)
+        self._ended.set()
+
+
+class WaitingMessage(NamedTuple):
+    """A message that waits for its turn.
+
+    Attributes:
+        turn: Receives the events.
+        message: The message; None to resume the open turn.
+        event: Metadata of the message.
+        delivery: When it is read.
+    """
+
+    turn: AgentTurn
+    message: object
+    event: Mapping[str, Any]
+    delivery: MessageDelivery
+
+
+class PooledAgent:
+    """An agent of a pool; `AgentPool.create` makes one. Use it in the event loop in which it was created.
+
+    Args:
+        agent_id: Its id, which is the name of its session.
+        loop: Its turns.
+        view: The operations of its session, for looking at it during a turn.
+        tools: Its tools, without those of the pool.
+        provider: The provider that was chosen for it; None for that of its model.
+        cwd: Its working directory.
+        role: Its role.
+        parent: The agent that created it, or for which it was created; None for none.
+    """
+
+    def __init__(
+        self,
+        agent_id: str,
+        loop: AgentLoop,
+        *,
+        view: Engine,
+        tools: AgentTools,
+        provider: Provider | None,
+        cwd: Path,
+        role: str,
+        parent: PooledAgent | None,
+    ) -> None:
+        self.id = agent_id
+        self.cwd = cwd
+        self.role = role
+        self.parent = parent
+        self.children: dict[str, PooledAgent] = {}
+        self.tools = tools
+        self.provider = provider
+        self.context = AgentContext(view)
+        self._loop = loop
+        self._view = view
+        self._waiting: deque[WaitingMessage] = deque()
+        self._steering: deque[WaitingMessage] = deque()
+        self._listeners: list[AgentTurn] = []
+        self._task: asyncio.Task[None] | None = None
+        self._is_destroyed = False
+        loop.take_messages = self._take_steering
+
+    def __repr__(self) -> str:
+        return f"PooledAgent({self._loop.engine.describe()})"
+
+    @property
+    def level(self) -> str:
+        """The permission level: `yolo`, `trusted` or `sandboxed`."""
+        return self._loop.level
+
+    @property
+    def engine(self) -> Engine:
+        """The operations of its session, besides those of the running turn."""
+        return self._view
+
+    @property
+    def session(self) -> AsyncSession:
+        """The session: its messages, usage and pending tool calls, compaction, forks."""
+        return AsyncSession(self._view)
+
+    @property
+    def is_running(self) -> bool:
+        """True if a turn is running or about to."""
+        return self._task is not None
+
+    @property
+    def waiting(self) -> int:
+        """The number of messages that wait for the running turn."""
+        return len(self._waiting) + len(self._steering)
+
+    @property
+    def is_destroyed(self) -> bool:
+        """True once the pool has destroyed it."""
+        return self._is_destroyed
+
+    # ---- messages -------------------------------------------------------------------------------------------------
+
+    def send(self, message: object, *, delivery: MessageDelivery = "queue", **event: Unpack[EventFields]) -> AgentTurn:
+        """Send a message and return its turn, whose events can be read. The turn runs in the background.
+
+        A message that waits is in memory only; it is stored when its turn begins.
+
+        Args:
+            message: Text, a `Message`, or a user message or its parts in any API's format.
+            delivery: If a turn is running: `queue` starts another turn after it, `steer` adds the message to it before
+                its next model call, `interrupt` cancels it.
+            event: Metadata of the message, as for `Session.ask`.
+
+        Raises:
+            AgentDestroyedError: The agent was destroyed.
+            UnknownNameError: There is no such delivery.
+        """
+        if delivery not in MESSAGE_DELIVERIES:
+            raise UnknownNameError("delivery", delivery, MESSAGE_DELIVERIES)
+        return self._add(WaitingMessage(AgentTurn(self.id), message, event, delivery))
+
+    def resume(self) -> AgentTurn:
+        """Continue the open turn after a failure or a crash, and return it.
+
+        Raises:
+            AgentDestroyedError: The agent was destroyed.
+        """
+        return self._add(WaitingMessage(AgentTurn(self.id), None, {}, "queue"))
+
+    async def answer(
+        self, message: object, *, delivery: MessageDelivery = "queue", **event: Unpack[EventFields]
+    ) -> str:
+        """Send a message and return the text of the final reply. Arguments are those of `send`."""
+        return await self.send(message, delivery=delivery, **event).answer()
+
+    def cancel(self) -> bool:
+        """End the running turn: what was said so far is stored. Return False if no turn is running.
+
+        Messages that wait start their turns afterwards.
+        """
+        is_running = self.is_running
+        self._loop.cancel()
+        return is_running
+
+    async def destroy(self) -> None:
+        """Cancel the running turn, refuse all messages that wait, and end. The session stays in the ledger."""
+        self._is_destroyed = True
+        for each in (*self._waiting, *self._steering):
+            each.turn.finish(self._build_destroyed_error())
+        self._waiting.clear()
+        self._steering.clear()
+        self._loop.cancel()
+        if (task := self._task) is not None and task is not asyncio.current_task():
+            await asyncio.wait([task])
+
+    def _add(self, item: WaitingMessage) -> AgentTurn:
+        if self._is_destroyed:
+            raise self._build_destroyed_error()
+        if item.delivery == "steer" and self.is_running:
+            self._steering.append(item)
+        elif item.delivery == "interrupt" and self.is_running:
+            ahead = sum(1 for each in self._waiting if each.delivery == "interrupt")
+            self._waiting.insert(ahead, item)
+            self._loop.cancel()
+        else:
+            self._waiting.append(item)
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run_turns(), name=f"agent {self.id}")
+        return item.turn
+
+    def _build_destroyed_error(self) -> AgentDestroyedError:
+        hint = "its conversation is in the ledger; create an agent with the same id to go on with it"
+        return AgentDestroyedError(f"agent {self.id!r} was destroyed", hint=hint)
+
+    # ---- turns ----------------------------------------------------------------------------------------------------
+
+    async def _run_turns(self) -> None:
+        """Run a turn for each message that waits."""
+        try:
+            while self._waiting:
+                await self._run_turn(self._waiting.popleft())
+                # Steering messages for which the turn had no further call come next, before those in the queue.
+                self._waiting.extendleft(reversed(self._steering))
+                self._steering.clear()
+        finally:
+            self._task = None
+
+    async def _run_turn(self, item: WaitingMessage) -> None:
+        self._listeners = [item.turn]
+        error: BaseException | None = None
+        try:
+            operation = self._loop.resume() if item.message is None else self._start(item)
+            async for event in drive_async(operation):
+                for listener in self._listeners:
+                    listener.put(event)
+        except Exception as raised:  # noqa: BLE001 - raised where the events are read
+            error = raised
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            for listener in self._listeners:
+                listener.finish(error)
+            self._listeners = []
+
+    def _start(self, item: WaitingMessage) -> Any:  # noqa: ANN401 - a turn as a generator
+        return self._loop.run(item.message, interrupt=item.delivery == "interrupt", event=item.event)
+
+    def _take_steering(self) -> list[tuple[object, Mapping[str, Any]]]:
+        """Return the messages for the running turn; from now on, their turns receive its events too."""
+        taken: list[WaitingMessage] = []
+        while self._steering:  # one by one: this runs in another thread than `send`
+            taken.append(self._steering.popleft())
+        self._listeners += [each.turn for each in taken]
+        return [(each.message, each.event) for each in taken]
