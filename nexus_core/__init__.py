@@ -5,13 +5,16 @@ testing/       fixtures and checks for plugin authors
 plugin/        values and helpers that plugin authors import
 context/       ContextManager, ContextLoader and the other names of the NEXUS3 interface
 adapters/      OpenAI Agents SDK and LangGraph
+rpc/           many agents in one process, and JSON requests to them
 nexus          the facade `Nexus`
+agents/        agents that call models and run tools
 transfer/      import of transcripts, export and import of sessions
 session/       durable conversations with tool calls
 compaction/    summaries of earlier turns
 request/       one model call from prefix, history and user message
 thread/        the steps of a session, and the messages they become
 history/       lists of messages: fit, check, repair
+memory/        ranked search of past messages, and memories for a new one
 ledger/        append-only store of sessions and their steps
 layers/        instruction and settings files of a directory
 transcripts/   readers for the conversations of other programs
@@ -35,6 +38,7 @@ A module imports only from those below it. Names in `__all__` are imported when 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from nexus_core._version import __version__
+    from nexus_core.agents.agent import Agent, AsyncAgent
     from nexus_core.dialects.registry import get_dialect
     from nexus_core.errors import (
         BudgetError,
@@ -50,6 +54,7 @@ if TYPE_CHECKING:
         OtherDirectoryWarning,
         PendingToolCallsError,
         PluginError,
+        ProviderError,
         SessionExistsError,
         SummaryError,
         TurnError,
@@ -74,8 +79,10 @@ if TYPE_CHECKING:
     from nexus_core.types.request import Request
 
 _HOMES = {
+    "Agent": "agents.agent",
     "AgentResult": "types.assembled",
     "AssembledContext": "types.assembled",
+    "AsyncAgent": "agents.agent",
     "AsyncSession": "session.async_session",
     "BudgetError": "errors",
     "CacheReport": "types.assembled",
@@ -96,6 +103,7 @@ _HOMES = {
     "PendingToolCallsError": "errors",
     "Placement": "types.prompt",
     "PluginError": "errors",
+    "ProviderError": "errors",
     "Request": "types.request",
     "Section": "types.prompt",
     "Session": "session.session",
@@ -120,8 +128,10 @@ _HOMES = {
 }
 
 __all__ = [
+    "Agent",
     "AgentResult",
     "AssembledContext",
+    "AsyncAgent",
     "AsyncSession",
     "BudgetError",
     "CacheReport",
@@ -142,6 +152,7 @@ __all__ = [
     "PendingToolCallsError",
     "Placement",
     "PluginError",
+    "ProviderError",
     "Request",
     "Section",
     "Session",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import wraps
+from importlib import import_module
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, TypeVar
 from warnings import warn
@@ -17,7 +18,7 @@ def warn_renamed(old: str, new: str, *, stacklevel: int = 3) -> None:
     """Warn that a name is deprecated, at the line that uses it.
 
     Args:
-        old: The name that was used, as in `Session.said`.
+        old: The name that was used, as in `Session.label`.
         new: The name to use instead.
         stacklevel: Frames between here and the line that used it, as for `warnings.warn`.
     """
@@ -73,7 +74,5 @@ def find_renamed(module: str, name: str, names: Mapping[str, str]) -> object:
     """
     if name not in names:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
-    from importlib import import_module
-
     warn_renamed(f"{module}.{name}", f"{module}.{names[name]}", stacklevel=4)
     return getattr(import_module(module), names[name])

@@ -13,6 +13,7 @@ NexusError                       base class of all of them
 ├── TurnError                    the session's open or closed turn does not allow the operation
 │   └── PendingToolCallsError    tool calls have no recorded results yet
 ├── SummaryError                 every summarizer failed
+├── ProviderError                a model's provider gave no reply
 ├── PluginError                  a plugin broke its contract
 │   └── MissingExtraError        a plugin's optional dependencies are not installed
 ├── UsageError                   an argument is invalid
@@ -213,7 +214,33 @@ class SummaryError(NexusError):
         told = "; ".join(f"{name} {what}" for name, what in self.failures) or "no summarizer is configured"
         asked = {name for name, _ in self.failures}
         hint = None if "extractive" in asked else "'extractive' in compaction.summarizers needs no model"
-        super().__init__(f"the conversation could not be summarised: {told}", hint=hint)
+        super().__init__(f"the conversation could not be summarized: {told}", hint=hint)
+
+
+class ProviderError(NexusError):
+    """Raised when a model's provider gives no reply. The turn stays open, and the call can be sent again.
+
+    Args:
+        what, where, hint: As for every error, without keys.
+        status: HTTP status of the response; None if there was none.
+        attempts: Number of requests that were sent.
+        said: The provider's own error message, shortened.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str | None = None,
+        hint: str | None = None,
+        status: int | None = None,
+        attempts: int = 0,
+        said: str = "",
+    ) -> None:
+        super().__init__(what, where=where, hint=hint)
+        self.status = status
+        self.attempts = attempts
+        self.said = said
 
 
 class PluginError(NexusError):
@@ -285,6 +312,18 @@ class UnknownNameError(UsageError):
 
 class NexusClosedError(NexusError):
     """Raised when a Nexus is used after close()."""
+
+
+class AgentExistsError(UsageError):
+    """Raised when a pool has an agent of that id already."""
+
+
+class AgentDestroyedError(UsageError):
+    """Raised when an agent is used after it was destroyed, or a pool after it was closed."""
+
+
+class AgentCycleError(UsageError):
+    """Raised when an agent would be its own parent, directly or through others."""
 
 
 _MAX_SUGGESTIONS = 3

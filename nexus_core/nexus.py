@@ -27,10 +27,13 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Unpack
 
+    from nexus_core.agents.agent import Agent, AgentArguments, AsyncAgent
     from nexus_core.dialects.registry import DialectRegistry
     from nexus_core.history.fit import FitOptions, FitResult
     from nexus_core.layers.context import LoadedContext
     from nexus_core.ledger.deletion import DeletionReport
+    from nexus_core.memory.recall import RecallResult
+    from nexus_core.memory.search import SearchResult
     from nexus_core.request.runtime import SessionRuntime
     from nexus_core.request.static_context import StaticContext
     from nexus_core.runner import Operation
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
     from nexus_core.session.engine import Engine
     from nexus_core.session.options import RequestFields, SessionArguments
     from nexus_core.session.session import Session
-    from nexus_core.thread.turns import RecordedStep
+    from nexus_core.thread.state import RecordedStep
     from nexus_core.types.assembled import AssembledContext
     from nexus_core.types.compaction import SummarizeFunction
     from nexus_core.types.layers import LoadedLayers
@@ -96,7 +99,7 @@ class Nexus:
         self.cwd = resolve_directory(_path(cwd, "cwd"))
         self.home = find_nexus_home(self.cwd) if home is None else Path(_path(home, "home")).absolute()
         settings = EarlySettings()
-        if layers or installed:  # without layers, nobody asks the project how far up to look
+        if layers or installed:  # without layers, no setting limits how far up to look
             settings = read_early_settings(self.home, self.cwd / ".nexus3" if layers else self.home)
         disabled = get_user_disabled_plugins(self.home, settings.disabled_plugins)
         names = _listed(disable, "disable", "'name'")
@@ -138,6 +141,11 @@ class Nexus:
     def problems(self) -> tuple[Problem, ...]:
         """Problems of plugins that were skipped so far."""
         return self.host.problems
+
+    @property
+    def runtime(self) -> SessionRuntime:
+        """What all sessions of this Nexus share, for a pool of agents; raises NexusClosedError after `close()`."""
+        return self._get_runtime(self.host)
 
     def request(self, *, mode: AgentMode = DEFAULT_MODE, **fields: Unpack[RequestFields]) -> Request:
         """Build the request that hooks receive.
@@ -201,7 +209,7 @@ class Nexus:
 
     def static_context(self, **given: Unpack[SessionArguments]) -> StaticContext:
         """Return the static zone, loaded once: `system`, `sections`, `tools` and `loaded`. Arguments as above."""
-        from nexus_core.request.static_cache import build_static_context
+        from nexus_core.request.static_context import build_static_context
 
         fields: dict[str, Any] = {"permissions": (), "tools": ()}
         if given:
@@ -321,6 +329,44 @@ class Nexus:
             self._runtime.forget(report.labels)
         return report
 
+    def search(self, text: str, *, advance: Callable[[int], None] | None = None, **filters: Any) -> SearchResult:  # noqa: ANN401 - the fields of a StepQuery
+        """Return the turns of the ledger that fit a question best, ranked by its words.
+
+        Args:
+            text: The question, in plain words.
+            advance: Called with the number of steps that were indexed since its last call.
+            **filters: The other fields of `StepQuery`: session, directory, roles, kinds, since, until,
+                exclude_sessions, limit.
+
+        Raises:
+            UnknownNameError: There is no such session, role or kind.
+        """
+        from nexus_core.memory.search import StepQuery, search_steps
+        from nexus_core.memory.step_index import ignore_progress
+
+        return search_steps(self.ledger, StepQuery(text=text, **filters), advance=advance or ignore_progress)
+
+    def recall(self, text: str, *, session: str = "", limit: int = 10, everywhere: bool = False) -> RecallResult:
+        """Search all memory sources, whether `memory.enabled` is on or off.
+
+        Args:
+            text: A question, or some words.
+            session: The session that asks, whose own turns are not found; "" for none.
+            limit: Most memories to return.
+            everywhere: True for memories of all directories; by default, `memory.scope` decides.
+
+        Returns:
+            The memories, the best first, without forgotten ones, and findings about sources that failed.
+
+        Raises:
+            FileError: The list of forgotten memories cannot be read.
+        """
+        from nexus_core.memory.recall import search_memories
+
+        request = self.request(session=session)
+        loaded = self.load(request)
+        return search_memories(self.host, request, loaded, self.ledger, text, limit=limit, everywhere=everywhere)
+
     @renamed_argument("label", "name")
     def async_session(
         self, name: str, *, any_directory: bool = False, **said: Unpack[SessionArguments]
@@ -329,6 +375,35 @@ class Nexus:
         from nexus_core.session.async_session import AsyncSession
 
         return AsyncSession(self._open_engine(name, any_directory=any_directory, **said))
+
+    def agent(self, name: str, **given: Unpack[AgentArguments]) -> Agent:
+        """Open the session called `name` for an agent that calls the model and runs its tools. Connects to nothing yet.
+
+        Args:
+            name: The session's name.
+            given: The arguments of `session`, and:
+                tools: Python functions with type hints, `tool(function, …)`, and what runs the tools of plugins: the
+                servers of `nexus_plugins.mcp.call.connect`, and `SkillGuideTool`.
+                provider: The provider, or its name; by default `provider.provider` of the settings, else that of the
+                model.
+                level: A permission level that is tighter than `permissions.level` of the settings.
+                ask: Called with a tool call that needs permission, and the reason; True lets it run. Without it, such
+                calls are refused.
+                max_calls: Maximum model calls of one run; 100 by default.
+
+        Raises:
+            UsageError: An argument has the wrong type; there is no such provider, level or role; or a function cannot
+                be a tool.
+        """
+        from nexus_core.agents.agent import Agent, open_agent_loop
+
+        return Agent(open_agent_loop(self._get_runtime(self.host), self.load(), name, **given))
+
+    def async_agent(self, name: str, **given: Unpack[AgentArguments]) -> AsyncAgent:
+        """Open the session called `name` for an agent in an asynchronous program. Arguments as for `agent`."""
+        from nexus_core.agents.agent import AsyncAgent, open_agent_loop
+
+        return AsyncAgent(open_agent_loop(self._get_runtime(self.host), self.load(), name, **given))
 
     def assemble(self, request: Request, *, must_fit: bool = True, announce: bool = True) -> AssembledContext:
         """Assemble one call for a request, without storing anything or calling a model.

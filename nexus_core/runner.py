@@ -20,6 +20,10 @@ Operation = Generator[Callable[[], Any], Any, T]
 """An operation that returns a T."""
 
 
+class LongCall(partial[Any]):
+    """A blocking call that may take minutes, such as a request to a model: an async caller may abandon it."""
+
+
 def blocking(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Operation[T]:
     """Yield a blocking call to the runner and return its result, for `yield from` in an operation."""
     value: T = yield partial(function, *args, **kwargs)

@@ -39,7 +39,7 @@ def fit_messages(messages: Sequence[T], *, tools: Iterable[Any] | None = (), **o
         raise build_not_a_list_error(messages)
     converted = ConvertedMessages(messages)
     definitions = [convert_to_openai_tool(tool) for tool in tools or ()]
-    fitted = fit(converted, api="openai", tools=definitions, **{"start_with_user": True} | options)
+    fitted = fit(converted, api="openai", tools=definitions, **options)
     originals = {id(each): messages[index] for index, each in converted.made.items()}
     kept: list[Any] = []
     for message in fitted.messages:

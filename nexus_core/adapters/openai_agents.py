@@ -19,21 +19,27 @@ from nexus_core.dialects.fields import to_json_dict
 from nexus_core.dialects.registry import get_dialect
 from nexus_core.errors import ConflictError, MessageError, SessionExistsError, TurnError
 from nexus_core.history.fit import FitResult, fit_messages, require_fit_options
+from nexus_core.ledger.ledger import walk_back
+from nexus_core.ledger.store import read_label
 from nexus_core.nexus import Nexus
-from nexus_core.thread.append import MAX_APPEND_ATTEMPTS, build_contention_error, ensure_not_archived
-from nexus_core.thread.arguments import read_label
-from nexus_core.thread.lookup import walk_back
-from nexus_core.thread.state import SessionState
-from nexus_core.thread.totals import CONTINUES_FIELD, MARKER_KINDS
+from nexus_core.thread.state import (
+    MARKER_KINDS,
+    MAX_APPEND_ATTEMPTS,
+    SessionState,
+    build_contention_error,
+    ensure_not_archived,
+)
 from nexus_core.tokens.counters import open_counter
 from nexus_core.types.assembled import CacheReport
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Message, Opaque
+from nexus_core.types.payloads import CompactionPayload, RevertPayload, SessionPayload, TurnPayload
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 
     from nexus_core.types.ledger import Ledger, SessionRecord, Step, StepKind
+    from nexus_core.types.payloads import StepPayload
 
 T = TypeVar("T")
 
@@ -71,19 +77,22 @@ class SessionItemStore:
         blocks = [to_json_dict(item, f"items[{index}]") for index, item in enumerate(items)]
         messages = tuple(map(_read_item, blocks))
         counter = open_counter(host=self._nexus.host)
+        is_given_by_messages = _is_long(blocks) and _write_items(messages) == blocks
+        payload = TurnPayload() if is_given_by_messages else TurnPayload(items=blocks)
         step = NewStep(
             kind="turn",
             closes=True,
             messages=messages,
             tokens=counter.count_messages(messages),
             counter=counter.name,
-            data={} if _is_long(blocks) and _write_items(messages) == blocks else {"items": blocks},
+            data=payload.to_json(),
         )
         # The SDK adds the user message first, and the results of the run in one or more additions.
-        continuing = replace(step, data={**step.data, CONTINUES_FIELD: True})
+        continuing = replace(step, data=payload.replace(continues=True).to_json())
+        session = SessionPayload(model="", cwd=str(self._nexus.cwd))
 
         def change(record: SessionRecord | None) -> Step:
-            known = record or self._ledger.create(self._label, data={"model": "", "cwd": str(self._nexus.cwd)})
+            known = record or self._ledger.create(self._label, data=session.to_json())
             is_new = known.tip is None or any(message.role == "user" for message in messages)
             return self._ledger.append(known.label, step if is_new else continuing, after=known.tip)
 
@@ -98,7 +107,7 @@ class SessionItemStore:
             newest = self._newest(tip, 1)
             if tip is None or not newest:
                 return None
-            self._append_removal(tip, "revert", {"restores": tip.compaction, "popped": 1})
+            self._append_removal(tip, "revert", RevertPayload(restores=tip.compaction, popped=1))
             return newest[0]
 
         return self._retry_on_conflict(change)
@@ -109,7 +118,7 @@ class SessionItemStore:
         def change(record: SessionRecord | None) -> None:
             tip = self._tip(record)
             if tip is not None and self._newest(tip, 1):
-                self._append_removal(tip, "compaction", {"cleared": True})
+                self._append_removal(tip, "compaction", CompactionPayload(cleared=True))
 
         self._retry_on_conflict(change)
 
@@ -129,8 +138,9 @@ class SessionItemStore:
                 continue
         raise build_contention_error(self._label)
 
-    def _append_removal(self, tip: Step, kind: StepKind, data: dict[str, Any]) -> None:
-        step = NewStep(kind=kind, closes=True, counter=tip.counter, data=data)  # the counter keeps the token sum valid
+    def _append_removal(self, tip: Step, kind: StepKind, payload: StepPayload) -> None:
+        # The counter keeps the token sum valid.
+        step = NewStep(kind=kind, closes=True, counter=tip.counter, data=payload.to_json())
         self._ledger.append(self._label, step, after=tip.id)
 
     def _tip(self, record: SessionRecord | None) -> Step | None:
@@ -152,7 +162,7 @@ class SessionItemStore:
         step: Step | None = tip
         while step is not None and step.compaction is not None:
             nearest = self._ledger.step(step.compaction)
-            if nearest is None or "cleared" in nearest.data:
+            if nearest is None or (isinstance(nearest.payload, CompactionPayload) and nearest.payload.cleared):
                 return step.compaction
             step = None if nearest.parent is None else self._ledger.step(nearest.parent)
         return None
@@ -162,12 +172,13 @@ def _iterate_newest_first(steps: Iterable[Step], begin: str | None) -> Iterator[
     """Yield the items of a thread from its end back to a step, without those that were popped."""
     popped = 0
     for step in steps:
-        data: Mapping[str, Any] = step.data
         if step.id == begin:
             return
-        popped += data.get("popped", 0)
+        payload = step.payload
+        popped += (payload.popped or 0) if isinstance(payload, RevertPayload) else 0
         if step.kind not in STEP_KINDS_WITHOUT_ITEMS:
-            items = data["items"] if "items" in data else _write_items(step.messages)
+            stored = payload.items if isinstance(payload, TurnPayload) else None
+            items = _write_items(step.messages) if stored is None else stored
             left = max(len(items) - popped, 0)
             popped -= len(items) - left
             yield from reversed(items[:left])

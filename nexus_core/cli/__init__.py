@@ -21,11 +21,16 @@ import sys
 
 def main() -> None:
     """Run `nexus` with the arguments of this process and exit."""
+    _exit(run_process())
+
+
+def run_process() -> object:
+    """Run `nexus` with the arguments of this process, and return its exit code: an int, or what a SystemExit had."""
     _open_closed_streams()
     _leave_workspace()
     try:
         if sys.argv[1:] == ["--version"]:
-            sys.exit(_print_version())
+            return _print_version()
         import gc
 
         # Imports make objects that live as long as the process; looking for garbage among them finds none.
@@ -33,8 +38,33 @@ def main() -> None:
         from nexus_core.cli.run import run
     except KeyboardInterrupt:  # most of a short command is spent here
         sys.stderr.write("Error: interrupted\n")
-        sys.exit(130)
-    sys.exit(run(sys.argv[1:]))
+        return 130
+    try:
+        return run(sys.argv[1:])
+    except SystemExit as error:
+        return error.code
+
+
+def _exit(code: object) -> None:
+    """Exit the process, at once if daemon threads still run.
+
+    Before Python 3.14, the interpreter ends a daemon thread wherever it is, also inside of an extension module, which
+    may abort the process: "FATAL: exception not rethrown".
+    """
+    threading = sys.modules.get("threading")
+    others = (
+        [] if threading is None else [each for each in threading.enumerate() if each is not threading.main_thread()]
+    )
+    if not others or not all(each.daemon for each in others) or not (code is None or isinstance(code, int)):
+        sys.exit(code)  # type: ignore[arg-type] # whatever a SystemExit had
+    import atexit
+    from contextlib import suppress
+
+    atexit._run_exitfuncs()  # noqa: SLF001 - as Python does at this point
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # `run` has reported it
+            stream.flush()
+    os._exit(code or 0)
 
 
 def _print_version() -> int:

@@ -10,7 +10,7 @@ from io import TextIOWrapper
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from nexus_core.errors import ConfigError, MissingExtraError, NexusError, SummaryError, UsageError
+from nexus_core.errors import ConfigError, MissingExtraError, NexusError, ProviderError, SummaryError, UsageError
 from nexus_core.files.places import resolve_directory
 from nexus_core.nexus import Nexus
 from nexus_core.text.console import format_count
@@ -18,6 +18,7 @@ from nexus_core.text.safety import visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
     from typing import TextIO
 
@@ -37,7 +38,7 @@ EXIT_CONFIGURATION = 3
 """A file, setting, plugin or session must be fixed first."""
 EXIT_MISSING_EXTRA = 4
 EXIT_PROVIDER = 5
-"""Every summarizer failed."""
+"""A model gave no reply, or every summarizer failed."""
 EXIT_INTERNAL_ERROR = 70
 """A bug of Nexus or of a plugin; EX_SOFTWARE of sysexits.h."""
 EXIT_INTERRUPTED = 130
@@ -47,7 +48,7 @@ def get_exit_code(error: NexusError) -> int:
     """Return the exit code for an error other than a BudgetError."""
     if isinstance(error, MissingExtraError):
         return EXIT_MISSING_EXTRA
-    if isinstance(error, SummaryError):
+    if isinstance(error, SummaryError | ProviderError):
         return EXIT_PROVIDER
     return EXIT_USAGE if isinstance(error, UsageError) else EXIT_CONFIGURATION
 
@@ -66,6 +67,7 @@ class CliContext:
         home: The user's own directory; None unless `--home` names it.
         debug: True to print tracebacks of errors.
         trace_hooks: True to print every hook call.
+        no_pager: True to print long output directly.
         ledger: The value of `--ledger`; "" for the user's own ledger.
     """
 
@@ -77,6 +79,7 @@ class CliContext:
         self.home: str | None = None
         self.debug = False
         self.trace_hooks = False
+        self.no_pager = False
         self.ledger = ""
         self._reported: set[str] = set()
 
@@ -121,7 +124,7 @@ class CliContext:
                 layers=layers,
                 installed=installed,
                 ledger=ledger,
-                report=self._report if warn else self._print_cause,
+                report=self.report if warn else self._print_cause,
                 trace=self._trace if self.trace_hooks else None,
             ) as nexus,
         ):
@@ -137,7 +140,8 @@ class CliContext:
         with self.nexus() as nexus:
             return nexus.host
 
-    def _report(self, problem: Problem) -> None:
+    def report(self, problem: Problem) -> None:
+        """Print a problem of a plugin, once."""
         if str(problem) in self._reported:  # a command may open more than one Nexus
             return
         self._reported.add(str(problem))
@@ -185,8 +189,13 @@ class CliContext:
 
     def agrees(self, question: str) -> bool:
         """Ask at the terminal, and return True if the answer is yes."""
+        self.console.flush_pager()
         self.console.message(f"  {question} [y/N]")
         return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+    def paged(self) -> AbstractContextManager[None]:
+        """Show the output in a pager if it is long, unless `--no-pager` is given."""
+        return nullcontext() if self.no_pager else self.console.paged()
 
     def complete_commands(self, text: str) -> str:
         """Return a hint with `--ledger` added to the commands in it, if this command names a ledger."""

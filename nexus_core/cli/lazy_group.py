@@ -19,13 +19,49 @@ from nexus_core.host.discovery import OWN_DISTRIBUTION
 from nexus_core.text.safety import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from typer._click import Command as ClickCommand  # private, but it is what the methods we override are typed with
     from typer._click import Context
 
+    from nexus_core.cli.context import CliContext
     from nexus_core.types.plugins import Command
 
+PAGED_COMMANDS = frozenset(
+    {
+        "assemble",
+        "check",
+        "config show",
+        "context",
+        "diff",
+        "doctor",
+        "explain",
+        "layers",
+        "ledger verify",
+        "mcp list",
+        "mcp tools",
+        "memory list",
+        "memory search",
+        "memory show",
+        "memory why",
+        "plugin hooks",
+        "plugin info",
+        "plugin list",
+        "session list",
+        "session replay",
+        "session search",
+        "session show",
+        "session stats",
+        "session tree",
+        "show",
+        "skill list",
+        "skill show",
+        "tokens",
+        "trust diff",
+        "trust status",
+    }
+)
+"""Commands that only print, whose long output goes to a pager."""
 _COMPLETION_PARAMS = {"install_completion", "show_completion"}
 
 
@@ -132,7 +168,15 @@ def _adapt_command(command: ClickCommand, path: str) -> None:
     if isinstance(command, TyperGroup):
         for name, child in command.commands.items():
             _adapt_command(child, f"{path} {name}")
+    elif path in PAGED_COMMANDS:
+        command.invoke = partial(_invoke_paged, command.invoke)  # type: ignore[method-assign] # as above
     add_aliases(command, path)
+
+
+def _invoke_paged(invoke: Callable[[Context], object], ctx: Context) -> object:
+    cli: CliContext = ctx.find_root().obj
+    with cli.paged():
+        return invoke(ctx)
 
 
 def _list_usage(argument: TyperArgument, ctx: Context) -> list[str]:

@@ -63,6 +63,7 @@ RequireTrustedOption = Annotated[
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")]
 WithSecretsOption = Annotated[bool, typer.Option("--with-secrets", help="Print keys, tokens and passwords, too.")]
 FullOption = Annotated[bool, typer.Option("--full", help="Print long texts and results in full.")]
+RawOption = Annotated[bool, typer.Option("--raw", help="Print Markdown as it is written, on a terminal, too.")]
 RendererOption = Annotated[
     str,
     typer.Option(
@@ -79,6 +80,18 @@ RoleOption = Annotated[
         metavar="NAME",
         help="Give the agent this role: unified, manager or worker.",
         autocompletion=list_role_names,
+    ),
+]
+ProviderOption = Annotated[
+    str, typer.Option("--provider", metavar="NAME", help="Call this provider; provider.provider by default.")
+]
+LevelOption = Annotated[
+    str,
+    typer.Option(
+        "--level",
+        metavar="LEVEL",
+        help="Tighten the permission level: trusted or sandboxed.",
+        autocompletion=lambda: ["trusted", "sandboxed"],
     ),
 ]
 TaskOption = Annotated[str, typer.Option("--task", metavar="TEXT", help="Give the worker this task.")]
@@ -140,12 +153,13 @@ def build_model_option(text: str) -> Any:  # noqa: ANN401 - as Typer's own
 
 
 def build_global_options(*, hidden: bool) -> list[TyperOption]:
-    """Return `-C`, `--home`, `--debug` and `--trace-hooks`, hidden below the root command."""
+    """Return `-C`, `--home`, `--no-pager`, `--debug` and `--trace-hooks`, hidden below the root command."""
     return [
         _build_directory_option(
             ["-C", "--directory"], _set_directory, "Work in DIR instead of the current directory.", hidden
         ),
         _build_directory_option(["--home"], _set_home, "Use DIR as your own directory instead of ~/.nexus3.", hidden),
+        _build_switch("--no-pager", "no_pager", "Print long output directly, not in a pager.", hidden=hidden),
         _build_switch("--debug", "debug", "Show tracebacks.", hidden=hidden),
         _build_switch(
             "--trace-hooks", "trace_hooks", "Print every hook call with plugin, time and answers.", hidden=hidden

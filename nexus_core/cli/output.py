@@ -3,40 +3,24 @@
 from __future__ import annotations
 
 import re
-import shutil
-import sys
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.text.console import format_percent
+from nexus_core.text.console import format_percent, format_share
 from nexus_core.text.safety import shorten, visible_line
-from nexus_core.text.secrets import redact_beginning
 from nexus_core.tokens.messages import to_compact_json
 from nexus_core.types.messages import Reasoning
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from nexus_core.text.console import Console
+    from nexus_core.text.console import Console, ConsoleStyle
     from nexus_core.types.messages import Message, ToolCall, Usage
 
 
-def align_right(rows: Sequence[Sequence[str]], places: Container[int]) -> list[tuple[str, ...]]:
-    """Return rows with the cells of some columns on their right, the heading's included."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        tuple(
-            cell.rjust(width) if place in places else cell
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
-
-
-DEFAULT_LINE_WIDTH = 100
-"""The width of a line where no terminal has one."""
 _COLUMN_GAP = 2
 _MIN_BAR_WIDTH, _MAX_BAR_WIDTH = 8, 40
+_BAR_COLORS: tuple[ConsoleStyle, ...] = ("cyan", "green", "magenta", "yellow", "blue")
 _MAX_NAME_CHARACTERS = 32
 """Longer names are shortened."""
 
@@ -88,17 +72,25 @@ def print_token_bars(
         [_fit_text(row.name, _MAX_NAME_CHARACTERS), f"{row.tokens:,}", format_percent(row.tokens, total), *row.numbers]
         for row in rows
     ]
-    aligned = align_right([head, *cells], range(1, len(head)))
-    taken = sum(max(map(len, column)) + _COLUMN_GAP for column in zip(*aligned, strict=True))
-    bar = _get_bar_width(taken, remarks=any(row.remark for row in rows))
-    bars = ["#" * min(round(bar * row.tokens / total), bar) if total else "" for row in rows[:-1]]
-    room = get_line_width() - taken - _COLUMN_GAP - max(map(len, bars))
-    lines = [[*aligned[0], "", *columns[numbers:]]]
-    for row, line, drawn in zip(rows[:-1], aligned[1:-1], bars, strict=True):
-        lines.append([*line, drawn, _fit_text(row.remark, room)])
-    lines.append([*aligned[-1], "", ""])
+    used = sum(max(map(len, column)) + _COLUMN_GAP for column in zip(head, *cells, strict=True))
+    bar = _get_bar_width(console.width, used, remarks=any(row.remark for row in rows))
+    bars = [console.format_bar(row.tokens, total, bar) if total else "" for row in rows[:-1]]
+    room = console.width - used - _COLUMN_GAP - max(map(len, bars))
+    lines = [[*head, "", *columns[numbers:]]]
+    for row, line, drawn in zip(rows[:-1], cells[:-1], bars, strict=True):
+        lines.append([*line, drawn, _fit_remark(console, row.remark, room)])
+    lines.append([*cells[-1], "", ""])
+    colors = {(index, len(head)): _BAR_COLORS[(index - 1) % len(_BAR_COLORS)] for index in range(1, len(rows))}
+    colors |= {(index, len(head) + 1): "dim" for index in range(1, len(rows))}
+    styles: list[ConsoleStyle] = ["plain"] * len(lines)
+    styles[0] = styles[-1] = "bold"
     console.text("")
-    console.table([line[: len(head) + 1 + bool(columns[numbers:])] for line in lines], styles=["bold"])
+    console.table(
+        [line[: len(head) + 1 + bool(columns[numbers:])] for line in lines],
+        styles=styles,
+        cell_styles=colors,
+        right=range(1, len(head)),
+    )
 
 
 def limit_rows(rows: Iterable[TokenRow], limit: int, noun: str) -> list[TokenRow]:
@@ -117,25 +109,30 @@ def limit_rows(rows: Iterable[TokenRow], limit: int, noun: str) -> list[TokenRow
     return listed
 
 
-def _get_bar_width(taken: int, *, remarks: bool) -> int:
-    free = get_line_width() - taken - _COLUMN_GAP
+def _get_bar_width(width: int, used: int, *, remarks: bool) -> int:
+    free = width - used - _COLUMN_GAP
     return max(_MIN_BAR_WIDTH, min(_MAX_BAR_WIDTH, free // 3 if remarks else free))
-
-
-def get_line_width() -> int:
-    """Return the width of the terminal, or the default width without one."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else DEFAULT_LINE_WIDTH
 
 
 def _fit_text(text: str, room: int) -> str:
     return shorten(visible_line(text), room)
 
 
+def _fit_remark(console: Console, text: str, room: int) -> str:
+    """Return a remark in one line. A path keeps its end on a terminal, where it says most."""
+    shown = visible_line(text)
+    if console.is_terminal and shown.startswith("/") and len(shown) > room > 1:
+        end = shown[1 - room :]
+        return f"…{end[max(end.find('/'), 0) :]}"
+    return shorten(shown, room)
+
+
 MAX_EXCERPT_CHARACTERS = 200
 """Characters of each part; no line of a table is longer."""
 _MAX_ARGUMENT_CHARACTERS = 60
 """Characters of an argument, so that those behind a long one are seen too."""
-_CLOCK_PREFIX = re.compile(r"Current time: [0-9T:-]+Z\nTimezone: [^\n]*\n(?:[^\n]+\n)*\n")
+CLOCK_PREFIX = re.compile(r"Current time: [0-9T:-]+Z\nTimezone: [^\n]*\n(?:[^\n]+\n)*\n")
+"""What sessions write before the text of a user message."""
 
 
 def excerpt_message(message: Message) -> str:
@@ -143,8 +140,10 @@ def excerpt_message(message: Message) -> str:
 
     Without secrets.
     """
-    text = _CLOCK_PREFIX.sub("", message.content, count=1) if _CLOCK_PREFIX.match(message.content) else message.content
-    parts = [redact_beginning(text, MAX_EXCERPT_CHARACTERS), *map(_excerpt_call, message.tool_calls)]
+    from nexus_core.text.secrets import redact_beginning  # whose patterns take long to compile
+
+    text = CLOCK_PREFIX.sub("", message.content, count=1) if CLOCK_PREFIX.match(message.content) else message.content
+    parts = [redact_beginning(text, MAX_EXCERPT_CHARACTERS), *map(excerpt_call, message.tool_calls)]
     if not any(parts):
         parts = [redact_beginning(result.text, MAX_EXCERPT_CHARACTERS) for result in message.tool_results]
     if not any(parts):
@@ -154,7 +153,10 @@ def excerpt_message(message: Message) -> str:
     return " ".join("; ".join(filter(None, parts)).split())
 
 
-def _excerpt_call(call: ToolCall) -> str:
+def excerpt_call(call: ToolCall) -> str:
+    """Return a tool call in one line, without secrets."""
+    from nexus_core.text.secrets import redact_beginning
+
     if call.raw and not call.arguments:  # it is not an object in JSON
         return f"{call.name}({redact_beginning(call.raw, MAX_EXCERPT_CHARACTERS)})"
     arguments = (_excerpt_argument(name, to_compact_json(value)) for name, value in call.arguments.items())
@@ -163,19 +165,27 @@ def _excerpt_call(call: ToolCall) -> str:
 
 def _excerpt_argument(name: str, value: str) -> str:
     """Return `name=value` of an argument, redacted first and then shortened."""
+    from nexus_core.text.secrets import redact_beginning
+
     text = redact_beginning(f"{name}={value}", MAX_EXCERPT_CHARACTERS)
     most = len(name) + 1 + _MAX_ARGUMENT_CHARACTERS
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def compute_hit_rate(usage: Usage) -> float | None:
-    """Return the share of the input that came from the prompt cache, or None without input tokens."""
-    return round(usage.cached_input_tokens / usage.input_tokens, 4) if usage.input_tokens else None
+    """Return the share of the input that came from the prompt cache, or None without input tokens.
+
+    To four digits, of which none makes 0 or 1 of another share.
+    """
+    if not usage.input_tokens:
+        return None
+    rate = usage.cached_input_tokens / usage.input_tokens
+    return min(max(round(rate, 4), 0.0001), 0.9999) if 0 < rate < 1 else round(rate, 4)
 
 
 def format_rate(rate: float | None) -> str:
     """Return a share for a table."""
-    return "-" if rate is None else f"{rate:.0%}"
+    return "-" if rate is None else format_share(rate)
 
 
 def format_time(milliseconds: int) -> str:

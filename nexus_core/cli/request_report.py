@@ -172,12 +172,19 @@ def request_to_json(context: AssembledContext, dialects: DialectRegistry, dialec
         "progress": [encode_value(message) for message in context.progress],
         "message_tokens": list(context.message_tokens),
         "budget": _budget_to_json(context.token_budget),
-        "placements": [asdict(placement) for placement in context.placements],
+        "placements": [_placement_to_json(placement) for placement in context.placements],
         "decisions": [asdict(decision) for decision in context.decisions],
         "findings": [_finding_to_json(finding) for finding in context.findings],
         "cache": {"api": api, "breakpoints": [each._asdict() for each in context.breakpoints(api)] if api else []},
     }
     return facts | ({"request": context.to(dialect)} if dialect else {})
+
+
+def _placement_to_json(placement: Placement) -> dict[str, Any]:
+    facts = asdict(placement)
+    if not placement.reason:  # only memories have one
+        del facts["reason"]
+    return facts
 
 
 def _message_to_json(message: Message | None) -> dict[str, Any] | None:
@@ -265,9 +272,9 @@ def find_api_warnings(nexus: Nexus, settings: Settings, context: AssembledContex
         and api in _APIS_WITH_MODEL_FIELD
         and all(each.code != "no-model" for each in context.findings)
     ):
-        yield Finding(
-            "no-model", "the call names no model; --model names one, or `nexus config set provider.model NAME`"
-        )
+        from nexus_core.session.session_thread import build_no_model_finding
+
+        yield build_no_model_finding()
     model = get_model(context.model, host=nexus.host, settings=settings)
     if api in _API_PROVIDERS and model.api and _API_PROVIDERS.get(model.api, model.api) != _API_PROVIDERS[api]:
         what = f"{context.model} is asked in the words of {model.api}; this is a call of {api}"

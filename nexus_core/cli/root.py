@@ -27,8 +27,8 @@ _COMMANDS_KEY = "nexus.commands"
 EXAMPLES = """
 \b
 Examples:
-  nexus show                     the prompt of this directory
-  nexus -C services/auth layers  what contributes to the prompt over there
+  nexus context                where the tokens of your conversations go
+  nexus -C services/auth show  the prompt of that directory
 """
 
 
@@ -61,7 +61,10 @@ class RootGroup(LazyGroup):
                 "nexus_core.cli.commands.explain:app",
             ),
             Command("check", "Check messages against the rules of an API.", "nexus_core.cli.commands.check:app"),
+            Command("chat", "Talk to a model in this directory.", "nexus_core.cli.commands.chat:app"),
+            Command("acp", "Serve an editor, or record its agent (ACP).", "nexus_core.cli.commands.acp:app"),
             Command("session", "Show, record, change and move sessions.", "nexus_core.cli.commands.session.group:app"),
+            Command("memory", "Search, add and forget memories.", "nexus_core.cli.commands.memory:app"),
             Command("ledger", "Verify, repair and copy the ledger.", "nexus_core.cli.commands.ledger:app"),
             Command("config", "Show, change and validate settings.", "nexus_core.cli.commands.config:app"),
             Command("trust", "Approve what a project may start or connect to.", "nexus_core.cli.commands.trust:app"),

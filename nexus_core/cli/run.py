@@ -60,7 +60,7 @@ def _invoke_command(arguments: Sequence[str], cli: CliContext) -> int:
     except SystemExit:
         raise
     except BaseException as error:  # noqa: BLE001 - a traceback helps us, not the person at the terminal
-        return _report_error(cli, error)
+        return report_error(cli, error)
     finally:
         gc.freeze()  # the process ends; looking for garbage once more would take longer than the command
     return EXIT_OK
@@ -91,7 +91,8 @@ def _flush_output(code: int) -> int:
     return code
 
 
-def _report_error(cli: CliContext, error: BaseException) -> int:
+def report_error(cli: CliContext, error: BaseException) -> int:
+    """Print an error as a message, and return the exit code for it."""
     if isinstance(error, typer.Exit):
         return error.exit_code
     if isinstance(error, OutputClosedError):  # `nexus show | head -1`: the reader has what it wanted

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nexus_core.errors import UnknownNameError, UsageError
+from nexus_core.errors import LedgerError, LedgerUnreachableError, UnknownNameError, UsageError
 from nexus_core.text.safety import visible_line
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def use_session_directory(cli: CliContext, nexus: Nexus, label: str, *, exact: b
     if label and not exact:
         label = resolve_session_name(nexus.ledger, label)
     record = nexus.ledger.session(label) if label and not cli.is_directory_named else None
-    kept = str(record.data.get("cwd") or "") if record else ""
+    kept = (record.payload.cwd or "") if record else ""
     if not kept or kept == str(nexus.cwd):
         yield nexus
     elif os.path.isdir(kept):  # noqa: PTH112 - Path.is_dir raises where it cannot be reached
@@ -193,6 +193,18 @@ def resolve_session_name(ledger: Ledger, label: str) -> str:
 def get_session_names(ledger: Ledger) -> list[str]:
     """Return the names of all sessions of a ledger, archived or not."""
     return [record.label for record in ledger.sessions(status=None)]
+
+
+def estimate_steps(ledger: Ledger, only: SessionRecord | None = None) -> int:
+    """Return the number of steps of a ledger or of one session, for a progress bar; 0 if they cannot be counted."""
+    from nexus_core.ledger.queries import count_steps
+
+    try:
+        return count_steps(ledger) if only is None else count_steps_to(ledger, only.tip)
+    except LedgerUnreachableError:
+        raise
+    except LedgerError:  # whatever is wrong, the work itself will find it
+        return 0
 
 
 def count_steps_to(ledger: Ledger, tip: str | None) -> int:

@@ -8,22 +8,20 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.cli.output import compute_hit_rate, format_rate, format_time
-from nexus_core.compaction.prompts import redact_message
-from nexus_core.compaction.quotes import shorten_step_id
 from nexus_core.dialects.neutral import message_to_json
 from nexus_core.text.console import format_count
-from nexus_core.text.secrets import redact
-from nexus_core.thread.totals import MARKER_KINDS, is_session_start_step, is_unanswered_input
-from nexus_core.thread.turns import get_step_usage
+from nexus_core.thread.state import MARKER_KINDS, is_session_start_step, is_unanswered_input
 from nexus_core.types.messages import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
+from nexus_core.types.payloads import CompactionPayload, ForgetPayload, ReplyPayload, RevertPayload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from nexus_core.text.console import Console
-    from nexus_core.thread.turns import CallKey, RecordedCall, Turn
+    from nexus_core.thread.state import RecordedCall, Turn
     from nexus_core.types.ledger import Step
     from nexus_core.types.messages import Message, Part, Usage
+    from nexus_core.types.payloads import CallKey
 
 
 def step_to_json(step: Step) -> dict[str, object]:
@@ -43,7 +41,7 @@ def step_to_json(step: Step) -> dict[str, object]:
         "created": step.created,
         "digest": step.digest,
         "chain": step.chain,
-        "data": dict(step.data),
+        "data": step.payload.to_json(),
         "messages": [message_to_json(message) for message in step.messages],
     }
 
@@ -87,10 +85,17 @@ DETAIL_LIMIT = TextLimit(10, 1000)
 
 
 class StepLine(NamedTuple):
-    """A line, and whether it is a heading."""
+    """A line of a step, or the lines of a text.
+
+    Attributes:
+        text: The line. Lines of messages are indented.
+        is_heading: True for a heading.
+        is_markdown: True if `text` has all lines of a text that may be Markdown, not indented.
+    """
 
     text: str
     is_heading: bool = False
+    is_markdown: bool = False
 
 
 def omit_remark(step: Step) -> str:  # noqa: ARG001 - whichever it is
@@ -142,6 +147,8 @@ def format_step(
         called: The tools by the ids of calls, for results that do not name theirs.
         secrets: As for `format_turn`.
     """
+    from nexus_core.compaction.evidence import shorten_step_id
+
     lines = _format_step_lines(step, full=full, remark=remark, called=called, secrets=secrets)
     for line in lines:
         yield StepLine(f"{line.text} [{shorten_step_id(step.id)}]", is_heading=True) if line.is_heading else line
@@ -153,37 +160,64 @@ def format_step(
 def _format_step_lines(
     step: Step, *, full: bool, remark: Remark, called: Mapping[str, str], secrets: bool
 ) -> Iterator[StepLine]:
-    if step.kind in ("compaction", "revert"):
-        yield from _format_compaction(step, full=full, secrets=secrets)
+    if isinstance(step.payload, CompactionPayload):
+        yield from _format_compaction(step.payload, full=full, secrets=secrets)
+        return
+    if isinstance(step.payload, RevertPayload):
+        yield _format_revert(step.payload)
         return
     if step.kind == "pin":
-        pins = step.data.get("pins")
-        stays = ", ".join(map(str, pins)) if isinstance(pins, list) and pins else "nothing"
+        stays = ", ".join(step.payload.pins) or "nothing"
         yield StepLine(f"pinned from now on: {stays}", is_heading=True)
+        return
+    if step.kind == "forget":
+        forgotten = ", ".join(sorted({each.rpartition("/")[2] for each in step.payload.unsent_memories}))
+        steps = step.payload.forgotten_steps if isinstance(step.payload, ForgetPayload) else ()
+        if steps:
+            yield StepLine(f"not found from now on: {format_count(len(steps), 'step')}", is_heading=True)
+        if forgotten or not steps:
+            yield StepLine(f"not sent from now on: {forgotten or 'memories before the history'}", is_heading=True)
         return
     if step.kind == "interrupted":
         yield StepLine("interrupted", is_heading=True)
     for message in step.messages:
         yield StepLine(_format_heading(step, message, remark, called), is_heading=True)
         yield from format_message(message, full=full, secrets=secrets)
-    if error := step.data.get("error"):
-        yield StepLine(f"{INDENT}failed: {error if secrets else redact(str(error)).text}")
+    if isinstance(step.payload, ReplyPayload) and (error := step.payload.error):
+        yield StepLine(f"{INDENT}failed: {error if secrets else _redact_text(error)}")
 
 
 def format_message(message: Message, *, full: bool, secrets: bool = False) -> Iterator[StepLine]:
     """Yield the lines of a message, indented. It is redacted before it is shortened."""
-    message = message if secrets else redact_message(message, Counter())
+    if not secrets:
+        from nexus_core.compaction.prompts import redact_message  # whose patterns take long to compile
+
+        message = redact_message(message, Counter())
     for part in message.parts:
-        yield from map(StepLine, _indent_lines(_format_part(part, full=full)))
+        if isinstance(part, Text):
+            yield from _format_markdown(part.text, full=full)
+        else:
+            yield from map(StepLine, _indent_lines(_format_part(part, full=full)))
 
 
-def print_step_lines(console: Console, lines: Iterable[StepLine]) -> None:
-    """Print lines, the headings among them in bold."""
+def print_step_lines(console: Console, lines: Iterable[StepLine], *, markdown: bool = False) -> None:
+    """Print lines, the headings among them in bold.
+
+    Args:
+        console: Where to print.
+        lines: The lines.
+        markdown: True to format Markdown on a terminal.
+    """
     for line in lines:
         if line.is_heading:
             console.table([(line.text,)], styles=["bold"])
+        elif line.is_markdown and markdown and console.is_rich:
+            console.markdown(line.text, indent=INDENT)
+        elif line.is_markdown:
+            for each in _indent_lines(line.text.split("\n")):
+                console.text(each)
         else:
-            console.text(line.text)
+            console.text(line.text, wrap=True)
 
 
 def format_usage(usage: Usage) -> str:
@@ -208,36 +242,46 @@ def _format_heading(step: Step, message: Message, remark: Remark, called: Mappin
         return f"tool {', '.join(filter(None, named))}".rstrip()
     if message.role != "assistant":
         return message.role
-    words = ["assistant", str(step.data.get("model") or "")]
-    usage = get_step_usage(step)
-    facts = [format_usage(usage)] if usage else []
-    facts += [str(step.data["stop_reason"])] if step.data.get("stop_reason") else []
-    facts += ["cut off"] if step.data.get("interrupted") else []
+    words, facts = ["assistant", step.payload.model], []
+    if isinstance(reply := step.payload, ReplyPayload):
+        facts += [format_usage(reply.usage)] if reply.usage else []
+        facts += [reply.stop_reason] if reply.stop_reason else []
+        facts += ["cut off"] if reply.interrupted else []
     facts += filter(None, [remark(step)])
     return " ".join(filter(None, words)) + "".join(f" · {fact}" for fact in facts)
 
 
-def _format_compaction(step: Step, *, full: bool, secrets: bool) -> Iterator[StepLine]:
-    if step.kind == "revert" and (popped := step.data.get("popped")):
-        newest = "the newest item was" if popped == 1 else f"the newest {popped} items were"
-        yield StepLine(f"revert: {newest} taken back", is_heading=True)
-        return
-    if step.kind == "revert":
-        restored = step.data.get("restores")
-        yield StepLine(
-            f"revert: {f'compaction {restored} counts again' if restored else 'no compaction counts'}", is_heading=True
-        )
-        return
-    kept = step.data.get("first_kept")
+def _format_revert(revert: RevertPayload) -> StepLine:
+    if revert.popped:
+        newest = "the newest item was" if revert.popped == 1 else f"the newest {revert.popped} items were"
+        return StepLine(f"revert: {newest} taken back", is_heading=True)
+    effect = f"compaction {revert.restores} counts again" if revert.restores else "no compaction counts"
+    return StepLine(f"revert: {effect}", is_heading=True)
+
+
+def _redact_text(text: str) -> str:
+    from nexus_core.text.secrets import redact
+
+    return redact(text).text
+
+
+def _format_compaction(compaction: CompactionPayload, *, full: bool, secrets: bool) -> Iterator[StepLine]:
+    kept, before, after = compaction.first_kept, compaction.tokens_before, compaction.tokens_after
     facts = [f"keeps what was said from {kept} on" if kept else "keeps nothing"]
-    before, after, who = (step.data.get(name) for name in ("tokens_before", "tokens_after", "summariser"))
-    if isinstance(before, int) and isinstance(after, int):
+    if before is not None and after is not None:
         facts.append(f"{before:,} -> {after:,} tokens")
-    facts += [f"by {who}"] if who else []
+    facts += [f"by {compaction.summarizer}"] if compaction.summarizer else []
     yield StepLine(f"compaction: {' · '.join(facts)}", is_heading=True)
-    summary = str(step.data.get("summary", ""))
-    shown = summary if secrets else redact(summary).text
-    yield from map(StepLine, _indent_lines(_limit_text(shown, None if full else TEXT_LIMIT)))
+    shown = compaction.summary if secrets else _redact_text(compaction.summary)
+    yield from _format_markdown(shown, full=full)
+
+
+def _format_markdown(text: str, *, full: bool) -> Iterator[StepLine]:
+    """Yield a text, and a line that says how much of it is missing."""
+    lines = [*_limit_text(text, None if full else TEXT_LIMIT)]
+    missing = [] if full or lines == text.split("\n") else [lines.pop()]
+    yield StepLine("\n".join(lines), is_markdown=True)
+    yield from map(StepLine, _indent_lines(missing))
 
 
 def _format_part(part: Part, *, full: bool) -> Iterator[str]:

@@ -19,13 +19,13 @@ from nexus_core.context.prompt_loader import (
 if TYPE_CHECKING:
     import os
 
-    from nexus_core.compaction.messages import CompactionResult, select_messages_for_compaction
+    from nexus_core.compaction.plan import CompactionResult, select_messages_for_compaction
     from nexus_core.compaction.prompts import build_summarize_prompt
     from nexus_core.config.merge import deep_merge
     from nexus_core.config.schema import Config, ContextConfig
     from nexus_core.history.manager import ContextManager
     from nexus_core.layers.context import ContextLayer, ContextSources, LoadedContext, LoadedSource
-    from nexus_core.thread.summary_message import create_summary_message
+    from nexus_core.thread.projection import create_summary_message
     from nexus_core.tokens.counters import get_token_counter
     from nexus_core.tokens.estimator import SimpleTokenCounter, TextCounter
     from nexus_core.types.assembled import AgentResult, AssembledContext
@@ -95,7 +95,7 @@ __all__ = [
 _HOMES = {
     "AgentResult": "types.assembled",
     "AssembledContext": "types.assembled",
-    "CompactionResult": "compaction.messages",
+    "CompactionResult": "compaction.plan",
     "Config": "config.schema",
     "ContextConfig": "config.schema",
     "ContextLayer": "layers.context",
@@ -118,10 +118,10 @@ _HOMES = {
     "ToolCall": "types.messages",
     "ToolResult": "types.messages",
     "build_summarize_prompt": "compaction.prompts",
-    "create_summary_message": "thread.summary_message",
+    "create_summary_message": "thread.projection",
     "deep_merge": "config.merge",
     "get_token_counter": "tokens.counters",
-    "select_messages_for_compaction": "compaction.messages",
+    "select_messages_for_compaction": "compaction.plan",
 }
 
 

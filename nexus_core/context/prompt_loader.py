@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from nexus_core.files.places import defaults_directory, find_nexus_home
-from nexus_core.files.read import read_text
+from nexus_core.files.read import LayerReader, read_text
+from nexus_core.types.layers import Layer, LayerText, SkippedFile
+from nexus_core.types.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,10 +94,7 @@ class _ProjectPromptSource:
     directory: Path
 
     def load(self) -> str | None:
-        from nexus_core.files.read import LayerReader
         from nexus_core.layers.load import choose_texts
-        from nexus_core.types.layers import Layer, LayerText, SkippedFile
-        from nexus_core.types.settings import Settings
 
         layer = Layer("local", self.directory / ".nexus3", "local", root=self.directory)
         text = LayerReader(layer).read_text(self.path)

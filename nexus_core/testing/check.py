@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from nexus_core.host.manager import ContributionRegistry
     from nexus_core.types.api import Dialect
     from nexus_core.types.budget import TruncationStrategy
+    from nexus_core.types.memory import Embedder
     from nexus_core.types.plugins import Command, Problem
 
 _SYSTEM_MESSAGE = Message("system", "Be brief.")
@@ -283,6 +284,10 @@ def call_every_hook(host: Host, request: Request, models: Sequence[str] = ()) ->
         "nexus_compaction_plan": host.compaction_plan(*build_sample_thread()),
         "nexus_summarizers": list(host.summarizers(loaded)),
         "nexus_ledger": _describe_ledger(host, f"sqlite:///{request.home / 'ledger.db'}"),
+        "nexus_memory_sources": _try_memory_sources(host, request, loaded),
+        "nexus_embedders": _try_embedders(host.embedders()),
+        "nexus_providers": list(host.providers(loaded)),
+        "nexus_toolsets": list(host.toolsets()),
         "nexus_call_assembled": None,
         "nexus_step_recorded": None,
         "nexus_diagnose": host.diagnose(request, loaded),
@@ -307,6 +312,36 @@ def _try_truncations(truncations: ContributionRegistry[TruncationStrategy]) -> l
     """Return by strategy which of five groups it keeps if two fit."""
     sample = RunningSums([100] * 5)
     return [(name, call_strategy(truncations.get(name), sample, 200)) for name in truncations]
+
+
+def _try_embedders(embedders: ContributionRegistry[Embedder]) -> list[tuple[str, int]]:
+    """Return by embedder the length of its vectors."""
+    from nexus_core.memory.recall import compute_vectors
+
+    found: list[tuple[str, int]] = []
+    for name in embedders:
+        vectors, error = compute_vectors(embedders.get(name), ["Why does it fail?", "It fails.", "Bread."])
+        if error:
+            raise PluginError(error, plugin=embedders.owner(name), hook="nexus_embedders")
+        found.append((name, len(vectors[0])))
+    return found
+
+
+def _try_memory_sources(host: Host, request: Request, loaded: LoadedLayers) -> list[tuple[str, int]]:
+    """Return by memory source how many memories it finds for a sample question in an empty ledger."""
+    from nexus_core.ledger.in_memory import MemoryLedger
+    from nexus_core.memory.recall import search_source
+    from nexus_core.types.memory import MemoryQuery
+
+    ledger, query = MemoryLedger(), MemoryQuery(text="Why does it fail?", directory=request.cwd)
+    sources = host.memory_sources(request, loaded, ledger)
+    found: list[tuple[str, int]] = []
+    for name in sources:
+        memories, error = search_source(sources.get(name), query)
+        if error:
+            raise PluginError(error, plugin=sources.owner(name), hook="nexus_memory_sources")
+        found.append((name, len(memories)))
+    return found
 
 
 def _describe_ledger(host: Host, url: str) -> tuple[str, bool] | None:

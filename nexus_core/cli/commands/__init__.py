@@ -1,9 +1,16 @@
 """The commands of `nexus`. A module is imported when its command runs.
 
+acp.py                 nexus acp, and the recorder between an editor and another agent
+acp_agent.py           agents of Nexus for editors, over the Agent Client Protocol
 assemble.py            nexus assemble
+chat.py                nexus chat, and its form for one answer
+chat_commands.py       the commands at the prompt of nexus chat
+chat_prompt.py         nexus chat at a terminal
+chat_setup.py          help for nexus chat without a model: settings, and local servers
 check.py               nexus check
 config.py              nexus config
 context.py             nexus context, and its report on a request
+context_menu.py        the transcripts that nexus context offers at a terminal
 context_shares.py      tokens of a request by zone, kind, layer, file and tool
 context_transcript.py  nexus context FILE
 diff.py                nexus diff
@@ -13,6 +20,7 @@ explain.py             nexus explain
 init.py                nexus init
 layers.py              nexus layers
 ledger.py              nexus ledger
+memory.py              nexus memory
 plugin.py              nexus plugin
 scaffold.py            the plugin package that nexus plugin new writes
 session/               nexus session

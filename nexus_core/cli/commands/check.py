@@ -122,7 +122,7 @@ def _print_findings(cli: CliContext, file: str, found: MessageFile, repaired: Re
         if fix:
             cli.console.message(line)  # the messages are the data
         else:
-            cli.console.text(line)
+            cli.console.text(line, wrap=True)
     if fix:
         _print_messages(cli, found, repaired)
     elif not repaired.findings:
@@ -162,7 +162,7 @@ def _get_file_mode(path: Path) -> int:
 
 
 _MESSAGE_FIELDS = {"messages": "", "input": "responses", "contents": "gemini"}
-"""Where a request has its messages, and whose request it must be."""
+"""Fields with the messages of a request body, and the API that each implies."""
 
 _FORMS_HINT = "it must be a list, one message on each line, or a request with messages, input or contents"
 

@@ -36,7 +36,7 @@ app = typer.Typer(
 )
 
 MAX_LISTED_ERRORS = 100
-"""How many faults are shown at once: for each, its file is read again."""
+"""Errors to show at once: for each, its file is read again."""
 
 
 def _resolve_key(key: str) -> str:

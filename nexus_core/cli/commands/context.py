@@ -16,7 +16,7 @@ from nexus_core.cli.commands.context_shares import (
 from nexus_core.cli.context import EXIT_FINDINGS
 from nexus_core.cli.model_window import contains_only_text, describe_bytes, open_model_window
 from nexus_core.cli.options import AgentOption, JsonOption, RequireTrustedOption, build_limit_option, build_model_option
-from nexus_core.cli.output import TokenRow, align_right, excerpt_message, limit_rows, print_token_bars
+from nexus_core.cli.output import TokenRow, excerpt_message, limit_rows, print_token_bars
 from nexus_core.cli.session_lookup import LedgerOption, build_session_option, find_session, open_session_nexus
 from nexus_core.errors import UsageError
 from nexus_core.layers import OWN_PROFILE
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from nexus_core.cli.context import CliContext
     from nexus_core.cli.model_window import ModelWindow
     from nexus_core.nexus import Nexus
+    from nexus_core.request.memories import InjectedMemory
     from nexus_core.session.session import Session
     from nexus_core.types.assembled import AssembledContext
     from nexus_core.types.messages import Message
@@ -56,7 +57,7 @@ IncludeCompactedOption = Annotated[bool, typer.Option("--include-compacted", hel
 EXAMPLES = """
 \b
 Examples:
-  nexus context                          what goes to a model here, by zone, kind, layer and section
+  nexus context                          choose one of your newest conversations
   nexus context session.jsonl -m gpt-4o  a transcript, counted for another model
 """
 
@@ -74,6 +75,19 @@ class ContextArguments(NamedTuple):
     require_trusted: bool
 
 
+_DEFAULT_TOP = 10
+_NO_ARGUMENTS = ContextArguments(
+    model="",
+    session="",
+    ledger="",
+    profile=OWN_PROFILE,
+    top=_DEFAULT_TOP,
+    tree=False,
+    json=False,
+    require_trusted=False,
+)
+
+
 @app.command(epilog=EXAMPLES)
 def context(
     ctx: typer.Context,
@@ -81,7 +95,7 @@ def context(
     *,
     session: SessionOption = "",
     model: ModelOption = "",
-    top: TopOption = 10,
+    top: TopOption = _DEFAULT_TOP,
     tree: TreeOption = False,
     everything: IncludeCompactedOption = False,
     profile: AgentOption = OWN_PROFILE,
@@ -92,9 +106,10 @@ def context(
     """Show how the tokens of a request or transcript are used.
 
     FILE may be a session of Claude Code, Codex or pi, a ChatGPT export, or the messages or request of any API. It is
-    only read, and shown by role, kind, tool and message. Without FILE, the request of this directory or of a session
-    is shown by zone, kind, layer, section and tool, with the free space and what was left out. Exits with 1 if it does
-    not fit the model's window.
+    only read, and shown by role, kind, tool and message. Without any argument, the newest transcripts of Claude Code,
+    Codex and pi are offered at a terminal. Elsewhere, or with -C ., the request of this directory or of a session is
+    shown by zone, kind, layer, section and tool, with the free space and what was left out. Exits with 1 if it does not
+    fit the model's window.
     """
     cli: CliContext = ctx.obj
     wanted = ContextArguments(
@@ -108,6 +123,10 @@ def context(
         require_trusted=require_trusted,
     )
     _check_options(file, wanted, everything=everything)
+    if file is None and not cli.is_directory_named and wanted == _NO_ARGUMENTS._replace(model=model, top=top):
+        from nexus_core.cli.commands.context_menu import choose_transcript
+
+        file = choose_transcript(cli)
     if file is None:
         show_request_tokens(ctx, wanted)
     else:
@@ -139,6 +158,8 @@ class RequestBreakdown(NamedTuple):
         original: The same messages, user messages as passed to `ask`.
         directory: Where the agent works.
         session: The session, "" for none.
+        expired_after: Minutes for which the provider cached the last call, if they are over; 0 if not, or if unknown.
+        memories: The memories in the request.
     """
 
     name: str
@@ -148,6 +169,8 @@ class RequestBreakdown(NamedTuple):
     original: Sequence[Message]
     directory: str
     session: str
+    expired_after: int = 0
+    memories: Sequence[InjectedMemory] = ()
 
     @property
     def is_all_text(self) -> bool:
@@ -192,7 +215,40 @@ def _break_down_request(nexus: Nexus, settings: Settings, wanted: ContextArgumen
     original: Sequence[Message] = context.messages
     if wanted.session and wanted.top and not wanted.json:
         original = restore_user_inputs(context, nexus.session(wanted.session))
-    return RequestBreakdown(name, split_request(context), measure, messages, original, str(nexus.cwd), wanted.session)
+    return RequestBreakdown(
+        name,
+        split_request(context),
+        measure,
+        messages,
+        original,
+        str(nexus.cwd),
+        wanted.session,
+        _find_expired_lifetime(nexus, wanted.session),
+        _find_memories(nexus, wanted.session),
+    )
+
+
+def _find_expired_lifetime(nexus: Nexus, session: str) -> int:
+    """Return the minutes that the provider cached a session's last call, if they are over; 0 if not."""
+    from nexus_core.cli.commands.diff_operand import find_newest_call
+    from nexus_core.request.cache_report import MS_PER_MINUTE, find_expiry, get_cache_lifetime
+    from nexus_core.request.runtime import get_time_ms
+
+    record = nexus.ledger.session(session) if session else None
+    last = None if record is None else find_newest_call(nexus.ledger, record.tip)
+    if last is None or find_expiry(last, get_time_ms()) is None:
+        return 0
+    return get_cache_lifetime(last) // MS_PER_MINUTE
+
+
+def _find_memories(nexus: Nexus, session: str) -> Sequence[InjectedMemory]:
+    """Return the memories that a session sends, with their sources and reasons."""
+    record = nexus.ledger.session(session) if session else None
+    if record is None:
+        return ()
+    from nexus_core.request.memories import list_injected_memories
+
+    return [each for each in list_injected_memories(nexus.ledger, record) if each.is_sent]
 
 
 def restore_user_inputs(context: AssembledContext, session: Session) -> Sequence[Message]:
@@ -243,10 +299,16 @@ def _print_breakdown(cli: CliContext, found: RequestBreakdown, wanted: ContextAr
     facts = [f"{format_count(len(shares.sections), 'section')} of the system prompt"]
     facts += [format_count(len(shares.tools), "tool")] if shares.tools else []
     facts += [format_count(len(found.messages), "message")] if found.messages else []
-    cli.console.text(visible_line(f"{found.name}: {', '.join(facts)}"))
-    cli.console.text(found.measure.describe(total, exact=found.is_all_text))
+    cli.console.text(visible_line(f"{found.name}: {', '.join(facts)}"), wrap=True)
+    cli.console.text(found.measure.describe(total, exact=found.is_all_text), wrap=True)
+    if found.measure.model:
+        cli.console.text(found.measure.describe_cost(total), wrap=True)
+    if found.expired_after:
+        cli.console.text(
+            f"The provider's cache of the last call has expired, after {found.expired_after} min", wrap=True
+        )
     if shares.budget is not None and (large := describe_bytes(shares.budget)):
-        cli.console.text(large)
+        cli.console.text(large, wrap=True)
     if wanted.tree:
         _print_tree(cli, shares)
     else:
@@ -285,6 +347,13 @@ def _print_tables(cli: CliContext, found: RequestBreakdown, top: int) -> None:
         for place, (message, (_, tokens)) in enumerate(zip(found.original, found.messages, strict=True))
     ]
     print_token_bars(console, ("LARGEST", "SAYS"), limit_rows(rows, top, "message"), total, sum_name="all messages")
+    if found.memories:
+        console.text("")
+        listed = [
+            (visible_line(each.title), visible_line(each.place.removeprefix(here)), visible_line(each.reason) or "-")
+            for each in found.memories
+        ]
+        console.table([("MEMORY", "SOURCE", "WHY"), *listed], styles=["bold"])
 
 
 def _divide_window(shares: RequestShares) -> dict[str, int]:
@@ -292,13 +361,13 @@ def _divide_window(shares: RequestShares) -> dict[str, int]:
     budget = shares.budget
     assert budget is not None  # noqa: S101 - asked before
     kept = {"for the answer": budget.reserve_response, "for tool results": budget.reserve_tools}
-    return {**shares.zones(), "as the provider counts": budget.correction, **kept, "free": budget.remaining}
+    return {**shares.zones(), "margin of the estimate": budget.correction, **kept, "free": budget.remaining}
 
 
 def _print_tree(cli: CliContext, shares: RequestShares) -> None:
     rows = [("TOKENS", "SHARE", "WHAT", "SOURCE"), *format_share_tree(build_share_tree(shares))]
     cli.console.text("")
-    cli.console.table(align_right(rows, {0, 1}), styles=["bold"])
+    cli.console.table(rows, styles=["bold"], right={0, 1})
 
 
 def _build_token_rows(sums: Mapping[str, int]) -> list[TokenRow]:
@@ -314,6 +383,9 @@ def breakdown_to_json(found: RequestBreakdown, *, tree: bool) -> dict[str, objec
         "session": found.session,
         **found.measure.to_json(shares.total, exact=found.is_all_text),
         "fits": found.fits,
+        "input_cost": found.measure.estimate_cost(shares.total).to_json(),
+        "cached_input_cost": found.measure.estimate_cost(shares.total, shares.total).to_json(),
+        "cache_expired_after": found.expired_after or None,
         "zones": shares.zones(),
         "kinds": shares.kinds(),
         "layers": shares.layers(),
@@ -329,6 +401,8 @@ def breakdown_to_json(found: RequestBreakdown, *, tree: bool) -> dict[str, objec
         "correction": 0 if budget is None else budget.correction,
         "free": found.measure.window - shares.total if budget is None else budget.remaining,
     }
+    if found.memories:
+        facts["memories"] = [each.to_json() for each in found.memories]
     if tree:
         facts["tree"] = build_share_tree(shares).to_json()
     return facts

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from nexus_core.types.prompt import Placement, Section
 
 FRAMING = "framing"
-"""What belongs to no section: the title, the separators, what an API puts around it."""
+"""Label for text outside sections: the title, the separators, what an API puts around it."""
 MARGIN = "margin"
-"""What is added to the current message where tokens are estimated."""
+"""Label for the margin added to the current message if tokens are estimated."""
 
 
 class TokenShare(NamedTuple):

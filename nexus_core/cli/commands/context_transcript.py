@@ -14,6 +14,7 @@ from nexus_core.dialects.neutral import encode_value
 from nexus_core.history.breakdown import CategoryShare, break_down_tokens
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
+from nexus_core.tokens.prices import PriceList, add_costs, describe_prices
 from nexus_core.transcripts.read import read_transcript
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from nexus_core.cli.model_window import ModelWindow
     from nexus_core.history.breakdown import MessageShare, TokenBreakdown
     from nexus_core.text.console import ProgressBar
+    from nexus_core.tokens.prices import Cost
     from nexus_core.transcripts.base import (
         LineReport,
         Transcript,
@@ -33,9 +35,9 @@ if TYPE_CHECKING:
     from nexus_core.types.messages import Message, Usage
 
 _MAX_NOTES = 5
-"""How many notes are printed; --json has all of them."""
+"""Notes to print; --json has all of them."""
 NOT_IN_FILE = "not in the file"
-"""What the provider counted beyond the messages: a program's own instructions and tools, and where it counts more."""
+"""Tokens counted beyond the messages: a program's own instructions and tools, and where it counts more."""
 
 
 class TranscriptBreakdown(NamedTuple):
@@ -47,6 +49,7 @@ class TranscriptBreakdown(NamedTuple):
         entries: The entries that were counted.
         breakdown: Where the tokens go.
         measure: The counter, the model and its window.
+        cost: The cost of all calls on the main path whose usage is in the file, compacted or not.
     """
 
     file: str
@@ -54,6 +57,7 @@ class TranscriptBreakdown(NamedTuple):
     entries: Sequence[TranscriptEntry]
     breakdown: TokenBreakdown
     measure: ModelWindow
+    cost: Cost
 
     @property
     def left_out(self) -> int:
@@ -117,14 +121,24 @@ class TranscriptBreakdown(NamedTuple):
 
 def show_transcript_tokens(cli: CliContext, file: str, model: str, *, top: int, everything: bool, json: bool) -> None:
     """Print where the tokens of a transcript go."""
-    transcript = read_transcript(_read_text(cli, file), file, cli.dialects())
+    text = _read_text(cli, file)
+    with cli.console.progress(len(text), "Reading", unit="bytes") as progress:
+        transcript = read_transcript(
+            text, file, cli.dialects(), advance=lambda share: progress.advance(share * len(text))
+        )
     entries = transcript.entries if everything else transcript.context
-    with cli.nexus() as nexus, cli.console.progress(len(entries)) as progress:
+    with cli.nexus() as nexus, cli.console.progress(len(entries), "Counting", unit="messages") as progress:
         measure = open_model_window(nexus, nexus.load().settings, model, transcript.model)
         breakdown = break_down_tokens(
             _iterate_with_progress(entries, progress), measure.counter, system=transcript.system, tools=transcript.tools
         )
-    found = TranscriptBreakdown(file, transcript, entries, breakdown, measure)
+        prices = PriceList(nexus.host, nexus.load().settings)
+        cost = add_costs(
+            prices.compute(entry.model or transcript.model, entry.usage)
+            for entry in transcript.entries
+            if entry.usage and entry.usage.total_tokens
+        )
+    found = TranscriptBreakdown(file, transcript, entries, breakdown, measure, cost)
     if json:
         cli.console.json(transcript_to_json(found, top))
     else:
@@ -135,10 +149,11 @@ def show_transcript_tokens(cli: CliContext, file: str, model: str, *, top: int, 
 
 def _print_breakdown(cli: CliContext, found: TranscriptBreakdown, top: int) -> None:
     console, breakdown, total = cli.console, found.breakdown, found.total
-    console.text(visible_line(_describe_file(found)))
-    console.text(found.measure.describe(total, exact=found.is_exact))
+    console.text(visible_line(_describe_file(found)), wrap=True)
+    console.text(found.measure.describe(total, exact=found.is_exact), wrap=True)
     if found.usage:
-        console.text(_describe_usage(found, found.usage))
+        console.text(_describe_usage(found, found.usage), wrap=True)
+        console.text(f"All calls in the file cost {found.cost}{_format_price_date(found.cost)}.", wrap=True)
     print_token_bars(console, ("ROLE",), [TokenRow(each.name, each.tokens) for each in found.roles], total)
     print_token_bars(console, ("KIND",), [TokenRow(each.name, each.tokens) for each in found.kinds], total)
     tools = [
@@ -163,7 +178,7 @@ def _describe_file(found: TranscriptBreakdown) -> str:
     facts = [f"{transcript.format} ({transcript.api})" if transcript.format == "messages" else transcript.format]
     facts.append(format_count(len(found.entries), "message"))
     if found.left_out:
-        facts.append(f"{found.left_out:,} compacted away (--all counts them)")
+        facts.append(f"{found.left_out:,} compacted away (--include-compacted counts them)")
     for kind, noun in (("fork", "fork"), ("rolled-back", "rollback"), ("subagent", "subagent")):
         number = sum(branch.kind == kind for branch in transcript.branches)
         if number:
@@ -178,6 +193,10 @@ def _describe_usage(found: TranscriptBreakdown, usage: Usage) -> str:
         return f"{counted_by}."
     more = "more" if found.difference > 0 else "fewer"
     return f"{counted_by}, {abs(found.difference):,} {more} than the file has up to there by our count."
+
+
+def _format_price_date(cost: Cost) -> str:
+    return f", at {describe_prices(cost)}" if cost.date else ""
 
 
 def _print_notes(cli: CliContext, found: TranscriptBreakdown) -> None:
@@ -217,6 +236,7 @@ def transcript_to_json(found: TranscriptBreakdown, top: int) -> dict[str, object
         "largest": [share.place for share in breakdown.largest(top)],
         "compacted_messages": found.left_out,
         "last_usage": encode_value(found.usage) if found.usage else None,
+        "cost": found.cost.to_json() if found.usage else None,
         "compactions": [_compaction_to_json(each) for each in transcript.compactions],
         "branches": [_branch_to_json(each) for each in transcript.branches],
         "report": _report_to_json(transcript.report),

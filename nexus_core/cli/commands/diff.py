@@ -17,6 +17,7 @@ from nexus_core.cli.commands.diff_operand import (
     DiffOperand,
     find_call_pair,
     find_operand,
+    find_operand_expiry,
     find_operand_pair,
     parse_request_report,
     translate_request,
@@ -35,6 +36,8 @@ from nexus_core.request.diff import RequestDifference, RequestSide, build_side
 from nexus_core.request.diff import compare_requests as compare
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import shorten, visible_line
+from nexus_core.tokens.prices import format_dollars
+from nexus_core.types.messages import Usage
 from nexus_core.types.prompt import format_source
 
 if TYPE_CHECKING:
@@ -44,6 +47,9 @@ if TYPE_CHECKING:
     from nexus_core.cli.context import CliContext
     from nexus_core.nexus import Nexus
     from nexus_core.request.diff import PieceChange, RequestPiece, Sendable
+    from nexus_core.text.console import ConsoleStyle
+    from nexus_core.tokens.prices import Cost
+    from nexus_core.types.assembled import CacheMiss
 
 app = typer.Typer()
 
@@ -114,11 +120,15 @@ class RequestComparison(NamedTuple):
         names: What they are called.
         sides: What they are made of.
         difference: By what they differ.
+        cost: The estimated cost of B's input after A; None if no model is named.
+        expiry: Why nothing of A was left in the cache when B was sent, though equal; None if it was, or if unknown.
     """
 
     names: tuple[str, str]
     sides: tuple[RequestSide, RequestSide]
     difference: RequestDifference
+    cost: Cost | None = None
+    expiry: CacheMiss | None = None
 
 
 def compare_requests(cli: CliContext, nexus: Nexus, a: str, b: str | None) -> RequestComparison:
@@ -130,7 +140,19 @@ def compare_requests(cli: CliContext, nexus: Nexus, a: str, b: str | None) -> Re
         made = translate_request(nexus, made[0], api), translate_request(nexus, made[1], api)
     marks = nexus.dialects.cache_marks()
     sides = build_side(made[0], marks), build_side(made[1], marks)
-    return RequestComparison((str(before), str(after)), sides, compare(*sides))
+    difference = compare(*sides)
+    expiry = find_operand_expiry(nexus.ledger, before, after) if before.kind == after.kind == "step" else None
+    cost = _estimate_cost(nexus, sides[1].model.name, difference, expired=expiry is not None)
+    return RequestComparison((str(before), str(after)), sides, difference, cost, expiry)
+
+
+def _estimate_cost(nexus: Nexus, model: str, difference: RequestDifference, *, expired: bool) -> Cost | None:
+    """Return the cost of the second request's input, if all that is as in the first and not expired is cached."""
+    from nexus_core.cli.commands.session.overview import open_price_list
+
+    total = difference.stable + difference.resent + difference.new
+    usage = Usage(input_tokens=total, cached_input_tokens=0 if expired else difference.stable)
+    return open_price_list(nexus).compute(model, usage, is_estimate=True) if model else None
 
 
 def compare_repeated(cli: CliContext, nexus: Nexus, a: str | None, ledger: str | None) -> RequestComparison:
@@ -178,7 +200,7 @@ def _build_stable_side(operand: DiffOperand, made: Sendable) -> RequestSide:
 
 
 HASH_SEEDS = ("1", "2")
-"""What decides in which order the other processes see sets: with two of them, few mistakes look right by chance."""
+"""Hash seeds of the other processes: with two, an order that depends on hashing rarely looks right by chance."""
 _CLOCK_TICK_SECONDS = 1.0
 """Seconds. What shows the time shows another one after that."""
 
@@ -228,9 +250,11 @@ def _read_process_output(process: subprocess.Popen[bytes], seed: str) -> Sendabl
 
 
 _MAX_LISTED_CHANGES = 20
-"""So many changes are listed; --json has all of them."""
+"""Changes to list; --json has all of them."""
 _MAX_LINE_CHARACTERS = 100
 """Characters of a line that are shown."""
+_LINE_STYLES: dict[str, ConsoleStyle] = {"  -": "red", "  +": "green"}
+_CHANGE_STYLES: dict[str, ConsoleStyle] = {"changed": "yellow", "new": "green", "gone": "red", "moved": "cyan"}
 _CHANGE_TEXTS = {"changed": "has changed", "new": "is new", "gone": "is gone", "moved": "has moved"}
 
 
@@ -240,22 +264,34 @@ def print_comparison(cli: CliContext, compared: RequestComparison) -> None:
     for letter, name, side in zip("AB", compared.names, compared.sides, strict=True):
         count = format_count(len(side.messages), "message") if side.messages else ""
         facts = (count, format_count(_sum_side_tokens(side), "token"), side.model.name)
-        console.text(visible_line(f"{letter}: {name} ({', '.join(filter(None, facts))})"))
+        console.text(visible_line(f"{letter}: {name} ({', '.join(filter(None, facts))})"), wrap=True)
     if difference.first is None:
         console.text("They are the same.")
         return
     if difference.is_continuation:
         console.text(f"B begins with all of A, and goes on with {format_count(len(difference.changes), 'message')}.")
     else:
-        console.text(visible_line(f"First difference: {_describe_change(difference.first)}"))
+        console.text(visible_line(f"First difference: {_describe_change(difference.first)}"), style="bold", wrap=True)
         for line in _format_first_difference(compared):
-            console.text(visible_line(line))
+            console.text(visible_line(line), style=_LINE_STYLES.get(line[:3], "plain"), wrap=True)
     total = difference.stable + difference.resent + difference.new
+    cached = "may come from a cache" if compared.expiry is None else f"are not cached ({compared.expiry})"
     console.text(
-        f"Of the {format_count(total, 'token')} of B, {difference.stable:,} are as in A and may come from a cache, "
-        f"{difference.resent:,} are billed again, {difference.new:,} are new."
+        f"Of the {format_count(total, 'token')} of B, {difference.stable:,} are as in A and {cached}, "
+        f"{difference.resent:,} are billed again, {difference.new:,} are new.",
+        wrap=True,
     )
+    if compared.cost is not None:
+        console.text(_describe_cost(compared.cost), wrap=True)
     _print_changes(cli, difference.changes)
+
+
+def _describe_cost(cost: Cost) -> str:
+    if not cost.total:
+        return "The cost of that input is unknown, because the price of the model is."
+    date = f", at prices of {cost.date}" if cost.date else ""
+    parts = f"{format_dollars(cost.cache_read)} from the cache, {format_dollars(cost.input)} again and new"
+    return f"That input costs {cost}: {parts}{date}."
 
 
 def comparison_to_json(compared: RequestComparison) -> dict[str, Any]:
@@ -276,8 +312,10 @@ def comparison_to_json(compared: RequestComparison) -> dict[str, Any]:
         },
         "first": None if difference.first is None else _change_to_json(difference.first),
         "stable": difference.stable,
+        "expired": None if compared.expiry is None else str(compared.expiry),
         "again": difference.resent,
         "new": difference.new,
+        "cost": compared.cost.to_json() if compared.cost else None,
         "changes": [_change_to_json(change) for change in difference.changes],
     }
 
@@ -330,7 +368,8 @@ def _print_changes(cli: CliContext, changes: Sequence[PieceChange]) -> None:
         for change in changes[:_MAX_LISTED_CHANGES]
     ]
     cli.console.text("")
-    cli.console.table([("CHANGE", "WHAT", "TOKENS", "FROM"), *rows], styles=["bold"])
+    colors = {(index, 0): _CHANGE_STYLES[row[0]] for index, row in enumerate(rows, 1)}
+    cli.console.table([("CHANGE", "WHAT", "TOKENS", "FROM"), *rows], styles=["bold"], cell_styles=colors)
     if len(changes) > _MAX_LISTED_CHANGES:
         cli.console.message(
             f"({format_count(len(changes) - _MAX_LISTED_CHANGES, 'more change')}; --json has all of them)", style="dim"

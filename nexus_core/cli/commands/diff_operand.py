@@ -12,8 +12,10 @@ from nexus_core.cli.session_lookup import get_session_names, match_session
 from nexus_core.dialects.neutral import decode_value
 from nexus_core.dialects.registry import read_messages
 from nexus_core.errors import FileError, MessageError, UnknownNameError, UsageError, did_you_mean
+from nexus_core.ledger.ledger import walk_back
+from nexus_core.request.cache_report import find_expiry
 from nexus_core.request.diff import Sendable, build_sendable
-from nexus_core.thread.lookup import find_step, walk_back
+from nexus_core.thread.lookup import find_step
 from nexus_core.tokens.counters import open_counter
 from nexus_core.tokens.messages import count_tools
 from nexus_core.transcripts.read import read_transcript
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nexus_core.nexus import Nexus
+    from nexus_core.types.assembled import CacheMiss
     from nexus_core.types.ledger import Ledger, Step
 
 OPERAND_KINDS = ("file", "session", "step", "model")
@@ -141,7 +144,16 @@ def find_call_pair(nexus: Nexus, operand: DiffOperand) -> tuple[DiffOperand, Dif
 def find_newest_call(ledger: Ledger, tip: str | None) -> Step | None:
     """Return the newest reply to a call of Nexus, or None if the newest reply was imported."""
     reply = next((step for step in walk_back(ledger, tip, batch_size=50) if step.kind == "reply"), None)
-    return reply if reply is not None and reply.data.get("epoch") else None
+    return reply if reply is not None and reply.payload.epoch else None
+
+
+def find_operand_expiry(ledger: Ledger, before: DiffOperand, after: DiffOperand) -> CacheMiss | None:
+    """Return why the call of one reply found nothing of the other's in the cache: too much time between them."""
+    replies = find_step(ledger, before.name), find_step(ledger, after.name)
+    if replies[0] is None or replies[1] is None or replies[1].parent is None:
+        return None
+    sent = ledger.step(replies[1].parent)  # a call is sent when the step before its reply is recorded
+    return None if sent is None else find_expiry(replies[0], sent.created)
 
 
 _REPORT_KEYS = {"schema", "system_prompt", "placements"}

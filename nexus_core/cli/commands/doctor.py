@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from nexus_core.cli.context import CliContext
     from nexus_core.nexus import Nexus
     from nexus_core.types.layers import LoadedLayers
+    from nexus_core.types.settings import Settings
 
 app = typer.Typer()
 
@@ -31,10 +32,12 @@ _PLUGIN_PROBLEM = "plugin-problem"
 _REPLACED_NAME = "replaced-name"
 _OTHER_COMMAND = "other-command"
 _UNREADABLE_FILE = "unreadable-file"
+_OLD_PRICES = "old-prices"
 _CODE_MEANINGS = {
     **{code: check.meaning for code, check in DIAGNOSTIC_CHECKS.items()},
     _PLUGIN_PROBLEM: "A plugin broke its contract, and its result was not used",
     "invalid-setting": "A setting is unknown or has an invalid value; the other checks run without settings",
+    _OLD_PRICES: "The prices of models were read long ago, so that costs may be wrong",
     _OTHER_COMMAND: "Another program called nexus comes first on PATH",
     _REPLACED_NAME: "A third-party plugin replaces something bundled that has the same name",
     _UNREADABLE_FILE: "A file of instructions cannot be read; the other checks run without those beside it",
@@ -63,7 +66,8 @@ def doctor(ctx: typer.Context, json: JsonOption = False, codes: CodesOption = Fa
         cli.console.json({"schema": 1, "findings": [_finding_to_json(finding) for finding in findings]})
     else:
         for finding in findings:
-            cli.console.text(visible_line(f"Note: {finding}" if finding.is_note else str(finding)))
+            text = visible_line(f"Note: {finding}" if finding.is_note else str(finding))
+            cli.console.text(text, style="plain" if finding.is_note else "yellow", wrap=True)
     troubles = sum(not finding.is_note for finding in findings)
     if not findings:
         cli.console.message("Nothing found.")
@@ -129,6 +133,7 @@ def find_problems(nexus: Nexus, loaded: LoadedLayers) -> list[Finding]:
     found += find_volatile_sections(*(nexus.host.static_sections(request, loaded) for _ in range(2)))
     if loaded.settings.value:
         found += find_suspect_settings(nexus, loaded)
+    found += find_old_prices(nexus, loaded.settings)
     replaced = [
         Finding(_REPLACED_NAME, f"plugin {each.plugin} replaces {each}", is_note=True)
         for each in find_replacements(nexus, loaded)
@@ -148,6 +153,23 @@ def find_suspect_settings(nexus: Nexus, loaded: LoadedLayers) -> list[Finding]:
     model = find_model_finding(name, host=nexus.host, settings=settings) if isinstance(name, str) else None
     models = [] if model is None else [locate_finding(model, settings, "/provider/model")]
     return [*models, *find_missing_names(loaded, nexus.host)]
+
+
+def find_old_prices(nexus: Nexus, settings: Settings) -> list[Finding]:
+    """Return a note if the price of the configured model, or the newest of all prices, is old."""
+    from nexus_core.tokens.prices import MAX_PRICE_AGE_DAYS, PriceList, get_price_age_days
+
+    prices, name = PriceList(nexus.host, settings), settings.get("provider.model")
+    names = [name] if isinstance(name, str) and name else [each.rstrip("*-") for each in nexus.host.models()]
+    dated = [(price.date, price.source) for each in names if (price := prices.find(each)) is not None and price.date]
+    date, source = max(dated, default=("", ""))
+    if not date or get_price_age_days(date) <= MAX_PRICE_AGE_DAYS:
+        return []
+    whose = f"the price of {name!r} is" if names == [name] else "the prices of models are"
+    setting = f"models.{name if names == [name] else 'NAME'}.price"
+    message = f"{whose} of {date}, {get_price_age_days(date)} days ago, so that costs may be wrong"
+    message += f"; update Nexus, or copy new ones from {source} to {setting}"
+    return [Finding(_OLD_PRICES, message, is_note=True)]
 
 
 def _sort_key(finding: Finding) -> tuple[bool, str, int, int, str, str]:

@@ -159,7 +159,7 @@ def _print_explanations(cli: CliContext, found: Sequence[Explanation]) -> None:
     for each in found:
         cli.console.table(_build_rows([each]))
         for line in _describe_readers(each):
-            cli.console.text(visible_line(f"  {line}"))
+            cli.console.text(visible_line(f"  {line}"), wrap=True)
 
 
 def _build_rows(found: Sequence[Explanation]) -> list[tuple[str, ...]]:

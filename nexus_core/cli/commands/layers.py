@@ -1,15 +1,17 @@
-"""`nexus layers`: the layers of a directory, and the places without one."""
+"""`nexus layers`: the layers of a directory, and with --all the places without one."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nexus_core.cli.commands.show import profile_view_to_json
 from nexus_core.cli.options import AgentOption, JsonOption, RequireTrustedOption
+from nexus_core.files.read import REASON_MISSING
 from nexus_core.layers import OWN_PROFILE
+from nexus_core.text.console import format_count
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,16 +23,18 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 
-@app.command(epilog="\b\nExamples:\n  nexus layers\n  nexus -C services/auth layers --json")
+@app.command(epilog="\b\nExamples:\n  nexus layers --all\n  nexus -C services/auth layers --json")
 def layers(
     ctx: typer.Context,
     profile: AgentOption = OWN_PROFILE,
+    everything: Annotated[bool, typer.Option("--all", help="List the places that are not there, too.")] = False,
     json: JsonOption = False,
     require_trusted: RequireTrustedOption = False,
 ) -> None:
     """List the layers that this directory is made of.
 
-    Places that contribute nothing are listed, too. Later layers extend earlier ones.
+    Files that are there and contribute nothing are listed with the reason; --all adds the places that were searched and
+    are not there, and JSON has both. Later layers extend earlier ones.
     """
     cli: CliContext = ctx.obj
     with cli.nexus() as nexus:
@@ -51,9 +55,14 @@ def layers(
     table = [("LAYER", "DIRECTORY", "TEXTS", "FOUND BY"), *rows]
     # The places of another agent are found by no plugin.
     cli.console.table([row[:3] for row in table] if view else table, styles=["bold"])
-    cli.console.text("")
-    places = [(each.reason, each.place) for each in loaded.skipped]
-    cli.console.table([("SKIPPED BECAUSE", "PLACE"), *places], styles=["bold"])
+    places = [(each.reason, each.place) for each in loaded.skipped if everything or each.reason != REASON_MISSING]
+    if places:
+        cli.console.text("")
+        cli.console.table([("SKIPPED BECAUSE", "PLACE"), *places], styles=["bold"])
+    if missing := len(loaded.skipped) - len(places):
+        cli.console.message(
+            f"({format_count(missing, 'more place')} searched, not there; --all lists them)", style="dim"
+        )
     if view is None:
         return
     if view.on_demand:

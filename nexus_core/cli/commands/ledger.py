@@ -11,7 +11,7 @@ from nexus_core.cli.options import DryRunOption, JsonOption
 from nexus_core.cli.session_lookup import (
     LedgerOption,
     OptionalSessionArgument,
-    count_steps_to,
+    estimate_steps,
     find_session,
     list_session_names,
     open_ledger_nexus,
@@ -20,13 +20,11 @@ from nexus_core.cli.session_lookup import (
 from nexus_core.errors import LedgerError, LedgerUnreachableError
 from nexus_core.ledger.deletion import DeletableLedger
 from nexus_core.ledger.in_memory import MemoryLedger
-from nexus_core.ledger.ledger import StoreLedger
-from nexus_core.ledger.queries import count_steps
+from nexus_core.ledger.ledger import StoreLedger, walk_back
 from nexus_core.ledger.url import open_ledger, without_secret
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
-from nexus_core.thread.lookup import walk_back
-from nexus_core.thread.totals import count_ledger_turns
+from nexus_core.thread.state import count_ledger_turns
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -89,7 +87,7 @@ def verify(
     with open_ledger_nexus(ctx, ledger) as nexus:
         url = without_secret(nexus.ledger.url)
         record = None if label is None else find_session(nexus.ledger, label)
-        with cli.console.progress(_estimate_steps(nexus.ledger, record)) as progress:
+        with cli.console.progress(estimate_steps(nexus.ledger, record), "Verifying", unit="steps") as progress:
             looked_at = 0
 
             def advance(steps: int) -> None:
@@ -138,8 +136,8 @@ def repair(
 ) -> None:
     """Save every intact turn into a new ledger.
 
-    The old one stays as it is. It need not be a file that can still be opened. Of a sound ledger, the new one is a
-    copy. Exits with 1 if something is lost.
+    The old one stays as it is. Of a damaged file, what SQLite can still read is saved. Of a sound ledger, the new one
+    is a copy. Exits with 1 if something is lost.
     """
     _rebuild_ledger(ctx, new, dry_run=dry_run, ledger=ledger, json=json)
 
@@ -194,8 +192,11 @@ def _rebuild_ledger(
         old = _require_store_ledger(nexus.ledger)
         target = _open_target(nexus, new, dry_run=dry_run)
         try:
-            with cli.console.progress(1) as progress:
-                rebuilt = old.repair(target, advance=progress.advance, without=without)
+            steps = estimate_steps(old, None) or None
+            with cli.console.progress(steps, "Copying", unit="steps") as progress:
+                rebuilt = old.repair(
+                    target, advance=lambda share: progress.advance(share * (steps or 0)), without=without
+                )
             turns = count_ledger_turns(target)
         finally:
             target.close()
@@ -243,15 +244,6 @@ def _count_erased(ledger: Ledger) -> tuple[int, int]:
     return len(deletions), sum(max(number, 0) for number in stored if isinstance(number, int))
 
 
-def _estimate_steps(ledger: Ledger, only: SessionRecord | None) -> int:
-    try:
-        return count_steps(ledger) if only is None else count_steps_to(ledger, only.tip)
-    except LedgerUnreachableError:
-        raise
-    except LedgerError:  # whatever it is, it will be found
-        return 0
-
-
 def _open_target(nexus: Nexus, new: str, *, dry_run: bool) -> StoreLedger:
     if dry_run:
         return MemoryLedger()
@@ -272,7 +264,7 @@ def _require_store_ledger(ledger: Ledger) -> StoreLedger:
 
 def _print_findings(cli: CliContext, findings: Iterable[Finding]) -> None:
     for finding in findings:
-        cli.console.text(visible_line(str(finding)))
+        cli.console.text(visible_line(str(finding)), wrap=True)
 
 
 def _findings_to_json(findings: Iterable[Finding]) -> list[dict[str, object]]:

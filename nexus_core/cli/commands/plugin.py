@@ -235,6 +235,9 @@ def _list_hook_queries(nexus: Nexus, loaded: LoadedLayers | None) -> dict[str, C
         "nexus_models": host.models,
         "nexus_truncation_strategies": host.truncations,
         "nexus_summarizers": ask_summarizers,
+        "nexus_embedders": host.embedders,
+        "nexus_providers": lambda: host.providers(nexus.load() if loaded is None else loaded),
+        "nexus_toolsets": host.toolsets,
     }
 
 

@@ -632,12 +632,13 @@ HOOK_TEMPLATES: dict[str, HookTemplate] = {
 
                 kept = make_nexus(plugins=[{module}]).fit(messages, budget=400, strategy="{name}").messages
 
-                assert kept == messages[-len(kept) :]
+                numbers = [message["content"].split()[0] for message in kept]
+                assert numbers == [str(number) for number in range(9)][-len(kept) :]
                 assert 0 < len(kept) < len(messages)
         """,
     ),
     "nexus_compaction_plan": HookTemplate(
-        does="decides that the newest turn stays when a conversation is summarised",
+        does="decides that the newest turn stays when a conversation is summarized",
         code="""
             from nexus_core import hookimpl
             from nexus_core.plugin import CompactionPlan, ThreadOutline
@@ -711,6 +712,129 @@ HOOK_TEMPLATES: dict[str, HookTemplate] = {
 
                 with Nexus(work, plugins=[{module}], ledger=where) as nexus:
                     assert nexus.ledger.session("demo") is not None
+        """,
+    ),
+    "nexus_memory_sources": HookTemplate(
+        does="finds memories for user messages, where `memory.enabled` is set",
+        code='''
+            from nexus_core import Source, hookimpl
+            from nexus_core.plugin import Memory, MemoryQuery, MemorySource
+
+            NOTE = Memory(text="Deploy on Fridays only.", kind="note", source=Source(uri="{name}:deploy"), score=0.5)
+
+
+            def search(query: MemoryQuery) -> list[Memory]:
+                """Return what is known about a message, the best first."""
+                return [NOTE] if "deploy" in query.text.lower() else []
+
+
+            @hookimpl
+            def nexus_memory_sources() -> list[MemorySource]:
+                return [MemorySource(name="{name}", search=search)]
+        ''',
+        test="""
+            a_memory_is_recalled(make_nexus):
+                result = make_nexus(plugins=[{module}]).recall("When do we deploy?")
+
+                assert [memory.text for memory in result.memories] == ["Deploy on Fridays only."]
+        """,
+    ),
+    "nexus_embedders": HookTemplate(
+        does="turns texts into vectors, where `memory.embedder` names it",
+        code='''
+            from collections.abc import Sequence
+
+            from nexus_core import hookimpl
+            from nexus_core.plugin import Embedder
+
+            LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+            def embed(texts: Sequence[str]) -> list[list[float]]:
+                """Return a vector for each text; call your model here."""
+                return [[float(text.lower().count(letter)) for letter in LETTERS] for text in texts]
+
+
+            @hookimpl
+            def nexus_embedders() -> list[Embedder]:
+                return [Embedder(name="{name}", embed=embed)]
+        ''',
+        test="""
+            its_vectors_have_one_length(make_nexus):
+                embedder = make_nexus(plugins=[{module}]).host.embedders().get("{name}")
+
+                assert {len(vector) for vector in embedder.embed(["One.", "Two texts."])} == {26}
+        """,
+    ),
+    "nexus_providers": HookTemplate(
+        does='provides a model, `provider="{name}"` of an agent',
+        code='''
+            from collections.abc import Iterator
+
+            from nexus_core import AssembledContext, Message, hookimpl
+            from nexus_core.plugin import CancelSignal, Provider, ProviderEvent, ProviderReply, TextDelta
+            from nexus_core.plugin.dialects import Reply
+
+
+            def echo(context: AssembledContext, cancel: CancelSignal) -> Iterator[ProviderEvent]:
+                """Repeat the last message; call your model here, and stop when the signal is set."""
+                text = context.messages[-1].content
+                yield TextDelta(text)
+                yield ProviderReply(Reply(messages=(Message("assistant", text),), stop="end"))
+
+
+            @hookimpl
+            def nexus_providers() -> list[Provider]:
+                return [Provider(name="{name}", stream=echo)]
+        ''',
+        test="""
+            its_model_answers(make_nexus):
+                agent = make_nexus(plugins=[{module}]).agent("demo", provider="{name}")
+
+                assert "Why?" in agent.answer("Why?")
+        """,
+    ),
+    "nexus_toolsets": HookTemplate(
+        does="runs the tool `{name}` in `nexus chat`",
+        code='''
+            from contextlib import AbstractContextManager, nullcontext
+
+            from nexus_core import Nexus, Tool, hookimpl
+            from nexus_core.plugin import Toolset
+            from nexus_core.plugin.ledgers import CallResult, RecordedCall
+
+
+            class Greeter:
+                """Runs the tool."""
+
+                risk = "low"
+
+                def __contains__(self, name: object) -> bool:
+                    return name == "{name}"
+
+                def run(self, call: RecordedCall) -> CallResult:
+                    return call.result("Good morning!")
+
+
+            def open_greeter(nexus: Nexus) -> AbstractContextManager[Greeter]:
+                return nullcontext(Greeter())
+
+
+            @hookimpl
+            def nexus_tools() -> list[Tool]:
+                return [Tool(name="{name}", description="Greet.", parameters={"type": "object"})]
+
+
+            @hookimpl
+            def nexus_toolsets() -> list[Toolset]:
+                return [Toolset(name="{name}", open=open_greeter)]
+        ''',
+        test="""
+            its_tools_are_there(make_nexus):
+                nexus = make_nexus(plugins=[{module}])
+
+                with nexus.host.toolsets().get("{name}").open(nexus) as runner:
+                    assert "{name}" in runner
         """,
     ),
     "nexus_call_assembled": HookTemplate(

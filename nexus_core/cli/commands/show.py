@@ -89,7 +89,7 @@ def show(
         cli.console.text(prompt)
     else:
         name = view.profile.name if view else profile
-        cli.console.message(f"{name} reads nothing here; `nexus layers --as {profile}` says where it looks")
+        cli.console.message(f"{name} reads nothing here; `nexus layers --all --as {profile}` says where it looks")
     if view is not None:
         print_view_notes(cli.console, view)
 

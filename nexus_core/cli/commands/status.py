@@ -125,6 +125,7 @@ class DirectoryStatus:
             "prompt_tokens_estimate": self._tokens,
             "counter": self._counter.name,
             "exact": self._counter.exact,
+            "error": self._counter.error,
             "servers": [
                 {
                     "name": server.config.name,
@@ -202,7 +203,8 @@ class DirectoryStatus:
     @property
     def _prompt_size(self) -> str:
         """The tokens of the prompt, and whether they are sure."""
-        return f"{'' if self._counter.exact else 'about '}{format_count(self._tokens, 'token')}"
+        error = f" ±{self._counter.error * 100:.0f} %" if self._counter.error else ""
+        return f"{'' if self._counter.exact else 'about '}{format_count(self._tokens, 'token')}{error}"
 
     @property
     def _level(self) -> str:
@@ -241,7 +243,7 @@ class DirectoryStatus:
             ("nexus doctor", "the warnings, with what to do about them", bool(self._codes().keys() - {"unapproved"})),
             (init, "write down what an agent should know here", not is_instructed),
             ("nexus show", "the whole system prompt", True),
-            ("nexus layers", "every place that was looked at, and why it says nothing", True),
+            ("nexus layers --all", "every place searched, and why it contributed nothing", True),
         ]
         return [(command, what) for command, what, is_worth in worth if is_worth][:2]
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 _PROGRESS_STEP_CHARACTERS = 1024 * 1024
-"""How much is counted before the bar moves."""
+"""Characters counted between two updates of the progress bar."""
 _BASES_BY_CERTAINTY: tuple[CountBasis, ...] = ("estimated", "exact", "cached")
 """Least certain first. Exact and cached counts are equally certain; their sum is exact."""
 
@@ -60,11 +60,12 @@ def tokens(ctx: typer.Context, files: FilesArgument = None, model: ModelOption =
     total = _add_counts(each.found for each in counted)
     if json:
         document = {"schema": 1, "model": model, "counter": counter.name, "exact": counter.exact}
+        document["error"] = counter.error
         rows = [{"file": each.file, "bytes": each.size, **each.found._asdict()} for each in counted]
         reasons = [{"file": name, "reason": error.what} for name, error in refused]
         cli.console.json({**document, "files": rows, "refused": reasons, "total": total._asdict()})
     else:
-        _print_counts(cli, counted, total, counter.name)
+        _print_counts(cli, counted, total, counter)
     if refused:
         raise typer.Exit(max(get_exit_code(error) for _, error in refused))
 
@@ -83,7 +84,8 @@ def _count_files(
     """Return the counts, and the files that could not be counted with their errors."""
     counted: list[FileCount] = []
     refused: list[tuple[str, NexusError]] = []
-    with cli.console.progress(sum(get_input_size(cli.cwd, name) for name in names)) as progress:
+    size = sum(get_input_size(cli.cwd, name) for name in names)
+    with cli.console.progress(size, "Counting", unit="bytes") as progress:
         for name in names:
             try:
                 data = read_input_bytes(cli.cwd, name, instead="name the files in it")
@@ -91,7 +93,6 @@ def _count_files(
                     FileCount(name, len(data), _count_text(counter, _decode_text(name, data), len(data), progress))
                 )
             except (FileError, UsageError) as error:
-                progress.close()
                 cli.console.error(str(error))
                 refused.append((name, error))
     return counted, refused
@@ -130,9 +131,12 @@ def _require_piped_input() -> str:
     return STANDARD_INPUT
 
 
-def _print_counts(cli: CliContext, counted: Sequence[FileCount], total: TokenCount, counter: str) -> None:
-    rows = [(f"{each.found.tokens:,}", each.found.basis, counter, each.file) for each in counted]
+def _print_counts(cli: CliContext, counted: Sequence[FileCount], total: TokenCount, counter: CachingCounter) -> None:
+    def describe_basis(count: TokenCount) -> str:
+        return counter.describe_basis() if count.basis == "estimated" and not counter.exact else count.basis
+
+    rows = [(f"{each.found.tokens:,}", describe_basis(each.found), counter.name, each.file) for each in counted]
     if len(rows) > 1:
-        rows.append((f"{total.tokens:,}", total.basis, counter, f"total of {len(rows)} files"))
+        rows.append((f"{total.tokens:,}", describe_basis(total), counter.name, f"total of {len(rows)} files"))
     if rows:
         cli.console.table([("TOKENS", "BASIS", "COUNTER", "FILE"), *rows], styles=["bold"])

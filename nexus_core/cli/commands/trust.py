@@ -10,7 +10,7 @@ import typer
 from nexus_core.cli.context import EXIT_FINDINGS
 from nexus_core.cli.options import DryRunOption, JsonOption
 from nexus_core.config.pointers import SERVERS, split_pointer
-from nexus_core.errors import ConfigError, UnknownNameError, UsageError
+from nexus_core.errors import UnknownNameError, UsageError
 from nexus_core.files.places import find_workspace
 from nexus_core.text.safety import one_line
 from nexus_core.trust.coverage import (
@@ -133,7 +133,7 @@ def allow(
         _allow_parts(cli, store, chosen)
         return
     if not cli.can_ask:
-        raise ConfigError(
+        raise UsageError(
             "there is no terminal to ask on, so nothing was allowed",
             hint="check `nexus trust status`, then pass --yes, with the settings to allow or without for all of them",
         )

@@ -10,7 +10,6 @@ from nexus_core.cli.options import (
     DryRunOption,
     JsonOption,
 )
-from nexus_core.cli.output import align_right
 from nexus_core.cli.session_lookup import (
     LedgerOption,
     SessionArgument,
@@ -22,7 +21,7 @@ from nexus_core.cli.session_lookup import (
 from nexus_core.cli.step_view import format_step, get_turn_word, print_step_lines, step_to_json
 from nexus_core.compaction.undo import build_pin_step, find_latest_compaction, list_covered_steps
 from nexus_core.errors import UsageError
-from nexus_core.ledger.threads import missing_step_error
+from nexus_core.ledger.ledger import missing_step_error
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
 from nexus_core.text.secrets import redact_json
@@ -78,8 +77,9 @@ def compact(
     with open_session_nexus(ctx, label, ledger) as nexus:
         record = find_session(nexus.ledger, label)
         session = nexus.session(record.label)
-        preview = session.preview_compaction(focus) if dry_run else None
-        report = session.compact(focus) if preview is None else preview.report
+        with cli.console.progress(None, "Planning" if dry_run else "Summarizing"):
+            preview = session.preview_compaction(focus) if dry_run else None
+            report = session.compact(focus) if preview is None else preview.report
     if preview is None:
         print_compaction_report(cli, record.label, report, json=json)
     else:
@@ -88,6 +88,7 @@ def compact(
 
 _FIDELITY_HEADING = ("FACTS", "RETAINED", "RECOVERABLE", "LOST")
 _FACT_NAMES = {
+    "decision": "decisions",
     "path": "paths",
     "command": "commands",
     "identifier": "identifiers",
@@ -106,7 +107,7 @@ def print_compaction_report(cli: CliContext, label: str, report: CompactionRepor
         return
     if report is None:
         stays = "The newest turns stay as they are (compaction.keep_turns, 3 by default)."
-        cli.console.message(visible_line(f"There is nothing to summarise in {label}. {stays}"))
+        cli.console.message(visible_line(f"There is nothing to summarize in {label}. {stays}"))
         return
     for name, what in report.failures:
         cli.console.warning(visible_line(f"{name} {what}"))
@@ -117,7 +118,7 @@ def print_compaction_report(cli: CliContext, label: str, report: CompactionRepor
             _FIDELITY_HEADING,
             *((_FACT_NAMES[kind], *_count_fidelity(each)) for kind, each in report.fidelity.items()),
         ]
-        cli.console.table(align_right(rows, {1, 2, 3}), styles=["bold"])
+        cli.console.table(rows, styles=["bold"], right={1, 2, 3})
 
 
 def print_compaction_preview(cli: CliContext, label: str, preview: CompactionPreview, *, json: bool) -> None:
@@ -143,7 +144,7 @@ def _reason_to_json(reason: NoCompaction) -> dict[str, str]:
 
 def _list_report_rows(report: CompactionReport) -> Iterator[tuple[str, str]]:
     what = f"{format_count(report.turns, 'turn')}, {format_count(report.messages, 'message')}"
-    yield "summarised" if report.step else "to summarise", what
+    yield "summarized" if report.step else "to summarize", what
     yield "kept", f"everything from step {report.first_kept} on" if report.first_kept else "nothing of it"
     if report.pinned:
         yield "pinned", ", ".join(report.pinned)
@@ -208,13 +209,16 @@ def _undo_compaction(ctx: typer.Context, name: str, *, dry_run: bool, ledger: st
         cli.console.json({"schema": 1, "session": record.label, "reverted": facts})
 
 
-def show_compacted(ctx: typer.Context, name: str, *, full: bool, secrets: bool, ledger: str, json: bool) -> None:
+def show_compacted(
+    ctx: typer.Context, name: str, *, full: bool, raw: bool, secrets: bool, ledger: str, json: bool
+) -> None:
     """Print the steps that a compaction replaced, as they were recorded.
 
     Args:
         ctx: The command.
         name: A session, for its latest compaction, or a compaction by its id or a part of that.
         full: True prints long texts whole.
+        raw: True prints Markdown as it is written.
         secrets: True prints keys, tokens and passwords.
         ledger: The value of `--ledger`.
         json: True prints JSON.
@@ -233,7 +237,7 @@ def show_compacted(ctx: typer.Context, name: str, *, full: bool, secrets: bool, 
         rows = [step_to_json(step) for step in steps]
         cli.console.json({"schema": 1, "compaction": compaction, "steps": rows if secrets else redact_json(rows)})
     elif steps:
-        _print_steps(cli, steps, full=full, secrets=secrets)
+        _print_steps(cli, steps, full=full, raw=raw, secrets=secrets)
     else:
         cli.console.message(f"Compaction {compaction} replaced no steps: there is nothing to show.")
 
@@ -263,13 +267,13 @@ def _preview_undo(nexus: Nexus, label: str) -> RevertedCompaction:
     return find_latest_compaction(tail, None if record.tip is None else tail.get_step(record.tip))
 
 
-def _print_steps(cli: CliContext, steps: tuple[Step, ...], *, full: bool, secrets: bool) -> None:
+def _print_steps(cli: CliContext, steps: tuple[Step, ...], *, full: bool, raw: bool, secrets: bool) -> None:
     for step in steps:
         if step.kind == "sealed":  # the input again, as it was rendered
             continue
         if step.id == step.turn and (word := get_turn_word(step)):
             cli.console.table([(f"{word} {step.turn}",)], styles=["bold"])
-        print_step_lines(cli.console, format_step(step, full=full, secrets=secrets))
+        print_step_lines(cli.console, format_step(step, full=full, secrets=secrets), markdown=not raw)
 
 
 OptionalStepArgument = Annotated[
@@ -335,7 +339,7 @@ def _pin_or_unpin(
             changed = _change_pin(nexus, label, step, remove=remove, dry_run=dry_run)
             what = _describe_change(step, label, remove=remove, changed=changed, dry_run=dry_run)
             cli.console.message(visible_line(what))
-        pins = _read_state(nexus, label).pins
+        pins = _read_state(nexus, label).newest.pins
     if json:
         cli.console.json({"schema": 1, "session": label, "pins": list(pins)})
     elif step is None:

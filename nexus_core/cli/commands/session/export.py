@@ -10,19 +10,30 @@ import typer
 
 from nexus_core.cli.aliases import warn_old_name
 from nexus_core.cli.options import JsonOption, WithSecretsOption, list_dialect_names
-from nexus_core.cli.session_lookup import LedgerOption, SessionArgument, find_session, open_ledger_nexus
+from nexus_core.cli.session_lookup import (
+    LedgerOption,
+    SessionArgument,
+    estimate_steps,
+    find_session,
+    open_ledger_nexus,
+)
 from nexus_core.errors import FileError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from nexus_core.cli.context import CliContext
     from nexus_core.nexus import Nexus
+    from nexus_core.text.console import ProgressBar
 
 app = typer.Typer()
 
 STANDARD_OUTPUT = "-"
 _NEXUS_FORMAT, _ORIGINAL_FORMAT = "nexus", "original"
+_MARKDOWN_FORMAT, _HTML_FORMAT = "markdown", "html"
+_DOCUMENT_FORMATS = (_MARKDOWN_FORMAT, _HTML_FORMAT)
+_FORMATS = (_NEXUS_FORMAT, _ORIGINAL_FORMAT, *_DOCUMENT_FORMATS)
 
 
 OutputOption = Annotated[
@@ -33,8 +44,8 @@ FormatOption = Annotated[
     typer.Option(
         "--format",
         metavar="FORMAT",
-        help="Write this form: nexus (all of it) or original (as imported).",
-        autocompletion=lambda: [_NEXUS_FORMAT, _ORIGINAL_FORMAT],
+        help="Write nexus (all of it), original, markdown or html.",
+        autocompletion=lambda: [*_FORMATS],
     ),
 ]
 ApiOption = Annotated[
@@ -57,7 +68,7 @@ EXAMPLES = """
 \b
 Examples:
   nexus session export auth-bug -o auth-bug.jsonl
-  nexus session export auth-bug --api openai | nexus check -
+  nexus session export auth-bug --format html -o auth-bug.html
 """
 
 
@@ -79,31 +90,36 @@ def export(
 ) -> None:
     """Export a session to a file.
 
-    It is written whole, to be imported elsewhere, or as messages for another program. From messages, keys, tokens and
-    passwords are taken out. The whole session, and the file that was imported, keep them: such a file is for its
-    owner's eyes only.
+    It is written whole, to be imported elsewhere, as a page to read, or as messages for another program. Pages and
+    messages are redacted: keys, tokens and passwords are taken out. The whole session, and the file that was imported,
+    keep them: such a file is for its owner's eyes only.
     """
     cli: CliContext = ctx.obj
     path = _resolve_output_path(cli, output, force=force)
     form = _choose_form(ctx, form, api)
-    is_session = form in (_NEXUS_FORMAT, _ORIGINAL_FORMAT)
+    is_session = form in _FORMATS
     if everything:
         warn_old_name(ctx, "--all", "--with-forks" if is_session else "--include-compacted")
     elif with_forks and form != _NEXUS_FORMAT:
         raise UsageError("--with-forks needs the format nexus", hint="leave out --with-forks, or --api and --format")
     elif include_compacted and is_session:
-        raise UsageError("--include-compacted needs --api", hint="the formats nexus and original have everything")
+        raise UsageError("--include-compacted needs --api", hint="the other formats have everything")
     everything = everything or with_forks or include_compacted
     _check_options(form, path, json=json)
     ascii_only = path is None and not _can_print_unicode()
     with open_ledger_nexus(ctx, ledger) as nexus:
         record = find_session(nexus.ledger, label)
-        if is_session:
-            data = _export_session(nexus, record.label, form, everything=everything, ascii_only=ascii_only)
-        else:
-            data = _export_messages(
-                nexus, record.label, form, everything=everything, secrets=with_secrets, ascii_only=ascii_only
-            ).encode()
+        steps = estimate_steps(nexus.ledger, record) if form == _NEXUS_FORMAT else 0
+        with cli.console.progress(steps or None, "Exporting", unit="steps" if steps else "") as progress:
+            if form in _DOCUMENT_FORMATS:
+                data = _export_document(nexus, record.label, form, secrets=with_secrets, ascii_only=ascii_only)
+            elif is_session:
+                lines = _export_session(nexus, record.label, form, everything=everything, ascii_only=ascii_only)
+                data = b"".join(_report_each(lines, progress))
+            else:
+                data = _export_messages(
+                    nexus, record.label, form, everything=everything, secrets=with_secrets, ascii_only=ascii_only
+                ).encode()
     if path is None:
         cli.console.text(data.decode())
         return
@@ -124,15 +140,14 @@ def _choose_form(ctx: typer.Context, form: str, api: str) -> str:
         UnknownNameError: There is no such format or API.
         UsageError: Both are named.
     """
-    known = (_NEXUS_FORMAT, _ORIGINAL_FORMAT)
-    if not api and form in known:
+    if not api and form in _FORMATS:
         return form
     if form == _NEXUS_FORMAT:
         return str(ctx.obj.dialects().get(api).name)
     if api:
         raise UsageError("--format and --api select different things", hint="leave out one of them")
     if form not in (apis := list_dialect_names(ctx)):
-        raise UnknownNameError("format", form, [*known, *apis])
+        raise UnknownNameError("format", form, [*_FORMATS, *apis])
     warn_old_name(ctx, f"--format {form}", f"--api {form}")
     return form
 
@@ -160,12 +175,21 @@ def _resolve_output_path(cli: CliContext, output: str, *, force: bool) -> Path |
     return path
 
 
-def _export_session(nexus: Nexus, label: str, form: str, *, everything: bool, ascii_only: bool) -> bytes:
+def _export_session(nexus: Nexus, label: str, form: str, *, everything: bool, ascii_only: bool) -> Iterator[bytes]:
+    """Yield the file of a session, line by line, or as it was imported."""
     if form == _ORIGINAL_FORMAT:
-        return _read_original_file(nexus, label)
+        yield _read_original_file(nexus, label)
+        return
     from nexus_core.transfer.exporter import export_session
 
-    return "".join(export_session(nexus.ledger, label, with_forks=everything, ascii_only=ascii_only)).encode()
+    for line in export_session(nexus.ledger, label, with_forks=everything, ascii_only=ascii_only):
+        yield line.encode()
+
+
+def _report_each(lines: Iterable[bytes], progress: ProgressBar) -> Iterator[bytes]:
+    for line in lines:
+        yield line
+        progress.advance(1)
 
 
 def _read_original_file(nexus: Nexus, label: str) -> bytes:
@@ -175,6 +199,19 @@ def _read_original_file(nexus: Nexus, label: str) -> bytes:
     if data is None:
         raise UsageError(f"{label!r} was not imported from a file of its own", hint="other formats: --format nexus")
     return data
+
+
+def _export_document(nexus: Nexus, label: str, form: str, *, secrets: bool, ascii_only: bool) -> bytes:
+    from nexus_core.cli.commands.session.overview import open_price_list
+    from nexus_core.transfer.documents import build_document, write_markdown
+
+    record = find_session(nexus.ledger, label)
+    document = build_document(nexus.ledger, record, open_price_list(nexus), with_secrets=secrets)
+    if form == _MARKDOWN_FORMAT:
+        return write_markdown(document).encode()
+    from nexus_core.transfer.html_page import write_html
+
+    return write_html(document).encode("ascii" if ascii_only else "utf-8", "xmlcharrefreplace")
 
 
 def _export_messages(nexus: Nexus, label: str, api: str, *, everything: bool, secrets: bool, ascii_only: bool) -> str:

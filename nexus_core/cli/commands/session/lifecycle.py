@@ -14,7 +14,7 @@ from nexus_core.cli.options import (
 from nexus_core.cli.session_lookup import LedgerOption, SessionArgument, find_session, open_ledger_nexus
 from nexus_core.errors import SessionExistsError, UsageError
 from nexus_core.ledger.deletion import DeletableLedger, undeletable_ledger_error
-from nexus_core.ledger.json_text import normalize_label
+from nexus_core.ledger.store import normalize_label
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
 from nexus_core.thread.lookup import find_turn_end

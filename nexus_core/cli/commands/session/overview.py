@@ -10,24 +10,28 @@ import typer
 
 from nexus_core.cli.context import EXIT_CONFIGURATION
 from nexus_core.cli.output import compute_hit_rate
-from nexus_core.errors import LedgerError, LedgerUnreachableError
+from nexus_core.errors import ConfigError, FileError, LedgerError, LedgerUnreachableError
 from nexus_core.rendering import LABELLED_RENDERER
 from nexus_core.request.prefix import read_prefix
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
 from nexus_core.thread.cache import ThreadCache
-from nexus_core.thread.totals import count_tokens, count_turns, sum_usage
+from nexus_core.thread.costs import sum_costs
+from nexus_core.thread.state import count_tokens, count_turns, sum_usage
 from nexus_core.tokens.estimator import SimpleTokenCounter
+from nexus_core.tokens.prices import Cost, PriceList, add_costs
 from nexus_core.types.messages import Usage
+from nexus_core.types.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from nexus_core.cli.context import CliContext
+    from nexus_core.nexus import Nexus
     from nexus_core.types.ledger import Ledger, SessionRecord, Step
 
 _MAX_LISTED_DAMAGE = 20
-"""So much damage is named one by one; `nexus ledger verify` has all of it."""
+"""Damaged records to name one by one; `nexus ledger verify` has all of them."""
 
 
 class DamagedSession(NamedTuple):
@@ -95,6 +99,7 @@ class SessionOverview(NamedTuple):
         usage: What all calls of the thread cost.
         maker: The session whose worker it is; "" for none.
         is_arranged: True if its renderer is not the default one, so that messages may be sent in another form.
+        cost: The cost of all calls of the thread; None if it was not computed.
     """
 
     record: SessionRecord
@@ -106,11 +111,17 @@ class SessionOverview(NamedTuple):
     maker: str = ""
     is_compacted: bool = False
     is_arranged: bool = False
+    cost: Cost | None = None
+
+    @property
+    def shown_cost(self) -> str:
+        """The cost for a table: `-` without usage, or if it could not be computed."""
+        return "-" if self.cost is None or not self.usage.total_tokens else str(self.cost)
 
     @property
     def is_estimated(self) -> bool:
         """True if tokens were estimated without a tokenizer, as an import does."""
-        return self.counter == SimpleTokenCounter.name or "transcript" in self.record.data
+        return self.counter == SimpleTokenCounter.name or self.record.payload.transcript is not None
 
     @property
     def marked_tokens(self) -> str:
@@ -120,12 +131,12 @@ class SessionOverview(NamedTuple):
     @property
     def model(self) -> str:
         """The model that it uses."""
-        return str(self.record.data.get("model") or "")
+        return self.record.payload.model or ""
 
     @property
     def directory(self) -> str:
         """The directory that its agent works in."""
-        return str(self.record.data.get("cwd") or "")
+        return self.record.payload.cwd or ""
 
     @property
     def state(self) -> str:
@@ -149,6 +160,7 @@ class SessionOverview(NamedTuple):
             "arranged": self.is_arranged,
             "usage": asdict(self.usage),
             "cache_hit_rate": compute_hit_rate(self.usage),
+            **({} if self.cost is None else {"cost": self.cost.to_json() if self.usage.total_tokens else None}),
             "model": self.model,
             "directory": self.directory,
             "origin": record.origin,
@@ -176,18 +188,18 @@ def read_overview(ledger: Ledger, record: SessionRecord) -> SessionOverview:
 
 def _has_other_renderer(ledger: Ledger, tip: Step) -> bool:
     """True if the last call of a session was written by another renderer than the default one."""
-    address = tip.data.get("epoch")
+    address = tip.payload.epoch
     renderer = None
     with suppress(ValueError, TypeError, KeyError, AttributeError):  # `verify` is for blobs that are damaged
-        content = ledger.blob(address) if isinstance(address, str) else None
+        content = ledger.blob(address) if address else None
         renderer = None if content is None else read_prefix(content).key.get("renderer")
     return renderer not in (None, "", LABELLED_RENDERER.name)
 
 
 def read_all_overviews(
-    ledger: Ledger, records: Iterable[SessionRecord]
+    ledger: Ledger, records: Iterable[SessionRecord], *, advance: Callable[[float], None] = lambda _: None
 ) -> tuple[list[SessionOverview], list[DamagedSession]]:
-    """Return the numbers of all sessions, and the damaged sessions separately.
+    """Return the numbers of all sessions, and the damaged sessions separately. `advance` is called for each.
 
     Raises:
         LedgerUnreachableError: The ledger does not answer any more.
@@ -197,13 +209,55 @@ def read_all_overviews(
     for record in records:
         with collect_damage(damaged, record.label):
             whole.append(read_overview(ledger, record))
+        advance(1)
     return whole, damaged
+
+
+def add_session_costs(
+    nexus: Nexus,
+    sessions: Iterable[SessionOverview],
+    damaged: list[DamagedSession],
+    *,
+    advance: Callable[[float], None] = lambda _: None,
+) -> list[SessionOverview]:
+    """Return sessions with their costs. `advance` is called for each.
+
+    Reads every thread with usage: each reply has its own model, so that no total will do.
+    """
+    prices, priced = open_price_list(nexus), list[SessionOverview]()
+    for session in sessions:
+        cost: Cost | None = Cost()
+        if session.usage.total_tokens:
+            cost = None
+            with collect_damage(damaged, session.record.label):
+                cost = sum_costs(nexus.ledger, session.record.tip, prices)
+        priced.append(session._replace(cost=cost))
+        advance(1)
+    return priced
+
+
+def open_price_list(nexus: Nexus) -> PriceList:
+    """Return the prices of models under the settings of a directory; without settings, if they are invalid."""
+    try:
+        settings = nexus.load().settings
+    except (ConfigError, FileError):
+        settings = Settings()
+    return PriceList(nexus.host, settings)
+
+
+def print_price_date(cli: CliContext, costs: Iterable[Cost | None]) -> None:
+    """Say of which date the prices are, if any cost is known, and how to set missing ones."""
+    total = add_costs(filter(None, costs))
+    if total.date:
+        cli.console.message(f"COST at published prices of {total.date} or later, in US dollars", style="dim")
+    if total.unpriced_calls:
+        cli.console.message("unknown: set the prices of such a model in models.NAME.price", style="dim")
 
 
 def find_maker(ledger: Ledger, record: SessionRecord) -> str:
     """Return the current name of the session that created a worker; "" for other sessions."""
-    parent = record.data.get("parent")
-    if not isinstance(parent, str):
+    parent = record.payload.parent
+    if parent is None:
         return ""
     maker = ledger.session(parent)
     return parent if maker is None else maker.label

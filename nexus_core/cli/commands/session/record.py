@@ -27,7 +27,7 @@ from nexus_core.errors import BudgetError, NexusError, TurnError, UnknownNameErr
 from nexus_core.request.input import read_input
 from nexus_core.text.safety import visible_line
 from nexus_core.thread.cache import ThreadCache
-from nexus_core.thread.turns import Turn
+from nexus_core.thread.state import Turn
 from nexus_core.types.request import AGENT_MODES
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from nexus_core.dialects.registry import DialectRegistry
     from nexus_core.nexus import Nexus
     from nexus_core.session.session import Session
-    from nexus_core.thread.turns import RecordedCall, RecordedStep
+    from nexus_core.thread.state import RecordedCall, RecordedStep
     from nexus_core.types.assembled import AssembledContext
     from nexus_core.types.ledger import Ledger, Step
     from nexus_core.types.plugins import Finding
@@ -265,8 +265,8 @@ def record_file(cli: CliContext, nexus: Nexus, options: RecordArguments) -> None
 def _warn_if_moved(cli: CliContext, nexus: Nexus, label: str) -> None:
     """Warn that `-C` moves a session to another directory."""
     record = nexus.ledger.session(label)
-    before = "" if record is None or record.tip is None else str(record.data.get("cwd") or "")
-    if record is None or not before or before == str(nexus.cwd) or "inherits" in record.data:
+    before = "" if record is None or record.tip is None else record.payload.cwd or ""
+    if record is None or not before or before == str(nexus.cwd) or record.payload.inherits is not None:
         return
     what = f"session {label!r} was last used in {before}, and what was said there goes along to {nexus.cwd}"
     cli.console.warning(visible_line(f"{what}; --any-directory goes on without this warning"))
@@ -484,7 +484,7 @@ def _build_result(session: Session, ledger: Ledger, item: CallResultItem) -> Any
 
 def _find_call(session: Session, ledger: Ledger, name: str) -> RecordedCall:
     """Return the call of that id or key, in the turn at the end of the session."""
-    from nexus_core.thread.turns import RecordedCall
+    from nexus_core.thread.state import RecordedCall
 
     record = ledger.session(session.name)
     if record is None or record.tip is None:

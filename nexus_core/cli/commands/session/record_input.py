@@ -10,8 +10,7 @@ from nexus_core.dialects.fields import ErrorPath, describe_json_value
 from nexus_core.dialects.registry import read_messages
 from nexus_core.errors import FileError, MessageError, NexusError, did_you_mean
 from nexus_core.request.input import EVENT_FIELDS, read_input
-from nexus_core.session.record import is_builtin_reply, read_reply, read_results
-from nexus_core.thread.turns import read_usage
+from nexus_core.session.record import is_builtin_reply, read_reply, read_results, read_usage
 from nexus_core.types.assembled import AgentResult
 from nexus_core.types.messages import Message, Reply
 

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import re
+import time
+from datetime import datetime
 from itertools import accumulate
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from nexus_core.cli.commands.session.overview import collect_damage, report_damage
 from nexus_core.cli.options import JsonOption
-from nexus_core.cli.output import format_time, get_line_width
+from nexus_core.cli.output import format_time
 from nexus_core.cli.session_lookup import LedgerOption, build_session_option, find_session, open_ledger_nexus
-from nexus_core.compaction.quotes import shorten_step_id
+from nexus_core.compaction.evidence import shorten_step_id
+from nexus_core.errors import UsageError
 from nexus_core.ledger.queries import find_sessions_to_search
 from nexus_core.ledger.search import find_quote, search_session
+from nexus_core.memory.search import StepQuery, search_steps
+from nexus_core.text.safety import visible_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from nexus_core.cli.commands.session.overview import DamagedSession
     from nexus_core.cli.context import CliContext
+    from nexus_core.memory.search import StepHit
     from nexus_core.types.ledger import Ledger, SessionRecord, Step
 
 app = typer.Typer()
@@ -29,8 +37,23 @@ _MAX_MATCHES, _MIN_EXCERPT_CHARACTERS = 1_000, 40
 _JSON_EXCERPT_CHARACTERS = 4_000
 """Characters around what was found, in JSON."""
 
-TextArgument = Annotated[str, typer.Argument(metavar="TEXT", help="The text to find, exactly as it was written.")]
+TextArgument = Annotated[str, typer.Argument(metavar="TEXT", help="A question, or words to find.")]
 SessionOption = Annotated[str, build_session_option("Only in this session; in all of them by default.")]
+ExactOption = Annotated[bool, typer.Option("--exact", help="Find the text as it is written, newest first.")]
+DirectoryOption = Annotated[
+    str, typer.Option("--directory", metavar="DIR", help="Only sessions that work in DIR or below it.")
+]
+HereOption = Annotated[bool, typer.Option("--here", help="Only sessions of this directory or below it.")]
+RoleOption = Annotated[
+    list[str], typer.Option("--role", metavar="ROLE", help="Only user, assistant, tool or system; repeatable.")
+]
+KindOption = Annotated[
+    list[str], typer.Option("--kind", metavar="KIND", help="Only steps of a kind: input, reply, result …; repeatable.")
+]
+SinceOption = Annotated[
+    str, typer.Option("--since", metavar="TIME", help="Only since 2026-01-31, 2026-01-31T12:00, or 7d, 12h ago.")
+]
+UntilOption = Annotated[str, typer.Option("--until", metavar="TIME", help="Only before that time.")]
 LimitOption = Annotated[
     int, typer.Option("-n", "--limit", metavar="N", min=1, max=_MAX_MATCHES, help="List at most N matches.")
 ]
@@ -38,8 +61,8 @@ LimitOption = Annotated[
 EXAMPLES = """
 \b
 Examples:
-  nexus session search "login fails"
-  nexus session search cookie --session auth-bug --limit 5
+  nexus session search "where did we change the auth middleware?"
+  nexus session search cookie --exact --session auth-bug --limit 5
 """
 
 
@@ -62,21 +85,137 @@ def search(
     ctx: typer.Context,
     text: TextArgument,
     *,
+    exact: ExactOption = False,
     session: SessionOption = "",
+    directory: DirectoryOption = "",
+    here: HereOption = False,
+    role: RoleOption = [],  # noqa: B006 - Typer copies it
+    kind: KindOption = [],  # noqa: B006 - as above
+    since: SinceOption = "",
+    until: UntilOption = "",
     limit: LimitOption = 20,
     ledger: LedgerOption = "",
     json: JsonOption = False,
 ) -> None:
     """Search the messages of all sessions.
 
-    Messages, reasoning, calls and results are searched, newest first, and printed without secrets. Of each session the
-    newest 10,000 steps are looked through. STEP will do for `show --step`, `replay` and `pin`.
+    Turns are ranked by the words of TEXT, best first: rare words count more, in any form (change, changed), and those
+    of turns nearby count, too. --exact lists where TEXT occurs as it is written, newest first; of each session the
+    newest 10,000 steps are looked through. Secrets are not printed. STEP will do for `show --step`, `replay` and `pin`.
+    The first search indexes the ledger, later ones what is new.
     """
+    cli: CliContext = ctx.obj
+    if not text.strip():
+        raise UsageError("there is nothing to look for", hint="text must not be empty")
+    filters = SearchFilters.of(cli, directory=directory, here=here, roles=role, kinds=kind, since=since, until=until)
+    if exact:
+        filters.require_none()
+        _search_exact(ctx, text, session, limit, ledger, json=json)
+        return
+    with open_ledger_nexus(ctx, ledger) as nexus:
+        name = find_session(nexus.ledger, session).label if session else None
+        with cli.console.progress(None, "Indexing", unit="steps") as progress:
+            query = StepQuery(text=text, session=name, limit=limit, **filters._asdict())
+            result = search_steps(nexus.ledger, query, advance=progress.advance)
+    hits = result.strong_hits
+    if json:
+        found = [{field: getattr(hit, field) for field in _JSON_FIELDS} for hit in hits]
+        unknown = list(result.unknown_names)
+        cli.console.json(
+            {"schema": 1, "found": found, "damaged": [], "coverage": result.coverage, "unknown_names": unknown}
+        )
+        return
+    if hits:
+        _print_hits(cli, hits)
+    else:
+        cli.console.message("Nothing found.")
+    if result.unknown_names:
+        names = ", ".join(visible_line(name) for name in result.unknown_names)
+        cli.console.message(f"(occurs nowhere here: {names})", style="dim")
+
+
+_JSON_FIELDS = ("session", "step", "turn", "kind", "created", "role", "text", "score")
+
+
+class SearchFilters(NamedTuple):
+    """The filters of a ranked search, with the names of the fields of `StepQuery`."""
+
+    directory: str | None
+    roles: tuple[str, ...]
+    kinds: tuple[Any, ...]
+    since: int | None
+    until: int | None
+
+    @classmethod
+    def of(
+        cls,
+        cli: CliContext,
+        *,
+        directory: str,
+        here: bool,
+        roles: Sequence[str],
+        kinds: Sequence[str],
+        since: str,
+        until: str,
+    ) -> SearchFilters:
+        """Return the filters that options name.
+
+        Raises:
+            UsageError: A time cannot be read.
+        """
+        wanted = str(Path(cli.cwd, Path(directory).expanduser()).resolve()) if directory else None
+        if here and wanted is None:
+            wanted = str(cli.cwd)
+        return cls(wanted, tuple(roles), tuple(kinds), parse_search_time(since), parse_search_time(until))
+
+    def require_none(self) -> None:
+        """Reject filters together with `--exact`.
+
+        Raises:
+            UsageError: There is one.
+        """
+        if any(value not in (None, ()) for value in self):
+            raise UsageError("--exact looks through everything", hint="it can be combined with --session and --limit")
+
+
+_AGE = re.compile(r"(\d{1,5})\s*([mhdw])")
+_AGE_SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+
+
+def parse_search_time(text: str) -> int | None:
+    """Return a date, a time or an age as milliseconds since 1970; None for "".
+
+    Raises:
+        UsageError: It is none of these.
+    """
+    if not text:
+        return None
+    if age := _AGE.fullmatch(text.strip()):
+        return int((time.time() - int(age[1]) * _AGE_SECONDS[age[2]]) * 1000)
+    try:
+        return int(datetime.fromisoformat(text.strip()).astimezone().timestamp() * 1000)
+    except (ValueError, OverflowError, OSError):
+        hint = "write 2026-01-31, 2026-01-31T12:00, or an age: 30m, 12h, 7d, 2w"
+        raise UsageError(f"{visible_line(text)!r} is not a time", hint=hint) from None
+
+
+def _print_hits(cli: CliContext, hits: Sequence[StepHit]) -> None:
+    rows: list[tuple[str, ...]] = [_HEADING]
+    taken = max(len(hit.session) for hit in hits) + len("  2026-01-01 12:00  4N6M1R  assistant  ……")
+    room = max(cli.console.width - taken, _MIN_EXCERPT_CHARACTERS)
+    for hit in hits:
+        words = hit.text if len(hit.text) <= room or not cli.console.is_terminal else hit.text[: room - 1] + "…"
+        rows.append((hit.session, format_time(hit.created), shorten_step_id(hit.step), hit.role, words))
+    cli.console.table(rows, styles=["bold"])
+
+
+def _search_exact(ctx: typer.Context, text: str, session: str, limit: int, ledger: str, *, json: bool) -> None:
     cli: CliContext = ctx.obj
     damaged: list[DamagedSession] = []
     with open_ledger_nexus(ctx, ledger) as nexus:
         records = [find_session(nexus.ledger, session)] if session else find_sessions_to_search(nexus.ledger, text)
-        hits = find_newest_matches(nexus.ledger, records, text, limit, damaged)
+        with cli.console.progress(None, "Searching", unit="sessions") as progress:
+            hits = find_newest_matches(nexus.ledger, records, text, limit, damaged, advance=progress.advance)
     if json:
         found = [_match_to_json(hit, text) for hit in hits]
         cli.console.json({"schema": 1, "found": found, "damaged": [each._asdict() for each in damaged]})
@@ -88,7 +227,13 @@ def search(
 
 
 def find_newest_matches(
-    ledger: Ledger, records: Iterable[SessionRecord], text: str, limit: int, damaged: list[DamagedSession]
+    ledger: Ledger,
+    records: Iterable[SessionRecord],
+    text: str,
+    limit: int,
+    damaged: list[DamagedSession],
+    *,
+    advance: Callable[[int], None] = lambda _: None,
 ) -> list[SearchMatch]:
     """Return the newest matches, newest first. A step that forks share is found once.
 
@@ -98,6 +243,7 @@ def find_newest_matches(
         text: The text to find.
         limit: How many matches at most.
         damaged: Where to add the sessions that cannot be read.
+        advance: Called with 1 for every session that was searched.
     """
     hits: dict[str, SearchMatch] = {}
     for record in records:
@@ -110,6 +256,7 @@ def find_newest_matches(
             moments = reversed([*accumulate((step.created for step in reversed(found)), max)])
             for step, moment in zip(found, moments, strict=True):
                 hits.setdefault(step.id, SearchMatch(record.label, step, moment))
+        advance(1)
     return sorted(hits.values(), key=_sort_key, reverse=True)[:limit]
 
 
@@ -119,7 +266,9 @@ def _sort_key(hit: SearchMatch) -> tuple[int, int, str]:
 
 def _print_matches(cli: CliContext, hits: list[SearchMatch], text: str) -> None:
     taken = max(len(hit.label) for hit in hits) + len("  2026-01-01 12:00  4N6M1R  assistant  ……")
-    room = max(get_line_width() - taken, len(text), _MIN_EXCERPT_CHARACTERS)
+    room = max(cli.console.width - taken, len(text), _MIN_EXCERPT_CHARACTERS)
+    if cli.console.is_terminal and taken + room > cli.console.width:  # then it moves to a line of its own
+        room = max(cli.console.width - len("  ……"), len(text))
     rows: list[tuple[str, ...]] = [_HEADING]
     for label, step, _ in hits:
         quote = find_quote(step, text, room)

@@ -21,6 +21,7 @@ from nexus_core.cli.options import (
     ALL_ITEMS,
     FullOption,
     JsonOption,
+    RawOption,
     WithSecretsOption,
     build_limit_option,
 )
@@ -37,13 +38,11 @@ from nexus_core.cli.step_view import (
 )
 from nexus_core.errors import UsageError
 from nexus_core.ledger.codec import StoredStep
-from nexus_core.ledger.threads import skip_reverted
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
 from nexus_core.text.secrets import redact, redact_json
-from nexus_core.thread.lookup import find_step, walk_back
-from nexus_core.thread.totals import continues_turn, opens_turn
-from nexus_core.thread.turns import Turn
+from nexus_core.thread.lookup import find_step
+from nexus_core.thread.state import opens_turn, read_newest_turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
     from nexus_core.cli.context import CliContext
     from nexus_core.nexus import Nexus
     from nexus_core.session.session import Session
-    from nexus_core.thread.turns import RecordedCall
+    from nexus_core.thread.state import RecordedCall, Turn
     from nexus_core.types.ledger import Ledger, SessionRecord, Step
 
 app = typer.Typer()
@@ -88,6 +87,7 @@ def show(
     limit: LimitOption = None,
     compacted: CompactedOption = False,
     full: FullOption = False,
+    raw: RawOption = False,
     with_secrets: WithSecretsOption = False,
     ledger: LedgerOption = "",
     json: JsonOption = False,
@@ -105,16 +105,16 @@ def show(
     if compacted:
         from nexus_core.cli.commands.session.compact import show_compacted
 
-        show_compacted(ctx, label, full=full, secrets=with_secrets, ledger=ledger, json=json)
+        show_compacted(ctx, label, full=full, raw=raw, secrets=with_secrets, ledger=ledger, json=json)
         return
     cli: CliContext = ctx.obj
     with open_ledger_nexus(ctx, ledger) as nexus:
         record = find_session(nexus.ledger, label)
         if step:
-            show_step(cli, nexus, record, step, full=full, secrets=with_secrets, json=json)
+            show_step(cli, nexus, record, step, full=full, raw=raw, secrets=with_secrets, json=json)
         else:
             wanted = _DEFAULT_TURNS if limit is None else None if limit == ALL_ITEMS else limit
-            show_turns(cli, nexus, record, wanted, full=full, secrets=with_secrets, json=json)
+            show_turns(cli, nexus, record, wanted, full=full, raw=raw, secrets=with_secrets, json=json)
 
 
 _EXPECTED_MISS_CAUSES = ("first", "short", "unknown")
@@ -128,6 +128,7 @@ def show_turns(
     wanted: int | None,
     *,
     full: bool,
+    raw: bool,
     secrets: bool,
     json: bool,
 ) -> None:
@@ -139,6 +140,7 @@ def show_turns(
         record: The session.
         wanted: How many turns; None for all.
         full: Whether long texts are printed whole.
+        raw: Whether Markdown is printed as it is written.
         secrets: Whether keys, tokens and passwords are printed.
         json: Whether as JSON.
     """
@@ -161,7 +163,7 @@ def show_turns(
         for line in _format_heading(
             session, aliases, [str(call) if secrets else redact(str(call)).text for call in pending]
         ):
-            cli.console.text(visible_line(cli.complete_commands(line)))
+            cli.console.text(visible_line(cli.complete_commands(line)), wrap=True)
         earlier = session.turns - sum(opens_turn(turn.steps[0]) for turn in shown)
         if shown and earlier:  # in place of the earlier turns
             cli.console.text(f"({format_count(earlier, 'earlier turn')}; --limit all shows all)")
@@ -169,12 +171,21 @@ def show_turns(
         for turn in shown:
             cli.console.text("")
             with collect_damage(damaged, record.label):
-                print_step_lines(cli.console, format_turn(turn, full=full, remark=remark, secrets=secrets))
+                lines = format_turn(turn, full=full, remark=remark, secrets=secrets)
+                print_step_lines(cli.console, lines, markdown=not raw)
     report_damage(cli, [*dict.fromkeys(damaged)])
 
 
 def show_step(
-    cli: CliContext, nexus: Nexus, record: SessionRecord, name: str, *, full: bool, secrets: bool, json: bool
+    cli: CliContext,
+    nexus: Nexus,
+    record: SessionRecord,
+    name: str,
+    *,
+    full: bool,
+    raw: bool,
+    secrets: bool,
+    json: bool,
 ) -> None:
     """Print the whole text of a step, and with `full` or as JSON its other fields."""
     step = _find_step(nexus.ledger, record, name)
@@ -188,7 +199,9 @@ def show_step(
     else:
         heading = f"Step {step.id}, {step.kind}, {format_time(step.created)}"
         print_step_lines(
-            cli.console, [StepLine(heading, is_heading=True), *format_step(step, full=True, secrets=secrets)]
+            cli.console,
+            [StepLine(heading, is_heading=True), *format_step(step, full=True, secrets=secrets)],
+            markdown=not raw,
         )
         if report is not None:
             cli.console.text(visible_line(f"cache: {report}"))
@@ -230,7 +243,7 @@ def _format_heading(session: SessionOverview, aliases: list[str], pending: list[
     where = f" in {session.directory}" if session.directory else ""
     lines = [f"{record.label}: {', '.join(filter(None, facts))}", f"changed {format_time(record.updated)}{where}"]
     if session.usage.total_tokens:
-        lines.append(f"cost {format_usage(session.usage)}")
+        lines.append(f"usage {format_usage(session.usage)}")
     lines += [f"{sign} {meaning}" for sign, meaning in TOKEN_MARKS.items() if sign in session.marked_tokens]
     if record.origin:
         lines.append(f"forked from {record.origin}")
@@ -256,33 +269,3 @@ def _find_step(ledger: Ledger, record: SessionRecord, name: str) -> Step:
         hint = f"`nexus session show {quote(record.label)}` names those of the newest turns"
         raise UsageError(f"there is no step {name!r} in session {record.label!r}", hint=hint)
     return step
-
-
-_STEPS_PER_READ = 50
-"""Steps that are read in one go where only some turns are wanted."""
-
-
-def read_newest_turns(ledger: Ledger, record: SessionRecord, wanted: int | None) -> list[Turn]:
-    """Return the newest turns, oldest first, with compactions, reverts and pins among them.
-
-    A turn that was kept in several pieces is one. What an import took back is left out.
-
-    Args:
-        ledger: Where it is.
-        record: The session.
-        wanted: How many turns of the conversation; None for all.
-    """
-    turns: list[Turn] = []
-    counted = 0
-    steps: list[Step] = []
-    for step in skip_reverted(walk_back(ledger, record.tip, batch_size=_STEPS_PER_READ)):
-        if steps and step.turn != steps[-1].turn and not continues_turn(steps[-1]):
-            turns.append(Turn(steps[::-1]))
-            counted += opens_turn(steps[-1])
-            steps = []
-            if counted == wanted:
-                break
-        steps.append(step)
-    else:
-        turns += [Turn(steps[::-1])] if steps else []
-    return turns[::-1]

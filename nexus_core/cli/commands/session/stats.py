@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections import Counter, deque
 from dataclasses import asdict, fields
 from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import typer
 
-from nexus_core.cli.commands.session.overview import DamagedSession, collect_damage, note_damage, report_damage
+from nexus_core.cli.commands.session.overview import (
+    DamagedSession,
+    collect_damage,
+    note_damage,
+    open_price_list,
+    print_price_date,
+    report_damage,
+)
 from nexus_core.cli.options import JsonOption
-from nexus_core.cli.output import align_right, compute_hit_rate, format_rate
+from nexus_core.cli.output import compute_hit_rate, format_rate
 from nexus_core.cli.session_lookup import (
     LedgerOption,
     OptionalSessionArgument,
@@ -20,19 +28,19 @@ from nexus_core.cli.session_lookup import (
     open_ledger_nexus,
 )
 from nexus_core.errors import LedgerError
+from nexus_core.ledger.ledger import count_import_reverted, find_reverted, walk_back
 from nexus_core.ledger.outline import outline_step
 from nexus_core.ledger.queries import count_sessions, count_steps
-from nexus_core.ledger.threads import is_import_revert
 from nexus_core.ledger.url import without_secret
 from nexus_core.request.cache_report import list_cache_reports
 from nexus_core.request.prefix import PrefixStore
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
-from nexus_core.thread.lookup import find_reverted, walk_back
-from nexus_core.thread.totals import add_usages, opens_turn
-from nexus_core.thread.turns import read_usage
+from nexus_core.thread.state import add_usages, opens_turn
 from nexus_core.tokens.counters import get_model
+from nexus_core.tokens.prices import Cost, add_costs
 from nexus_core.types.messages import Usage
+from nexus_core.types.payloads import ReplyPayload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,13 +49,14 @@ if TYPE_CHECKING:
     from nexus_core.ledger.outline import MessageOutline
     from nexus_core.nexus import Nexus
     from nexus_core.text.console import ProgressBar
+    from nexus_core.tokens.prices import PriceList
     from nexus_core.types.assembled import CacheReport
     from nexus_core.types.ledger import Ledger, Step
-    from nexus_core.types.messages import JSON
 
 app = typer.Typer()
 
-_USAGE_FIELDS = dict.fromkeys(field.name for field in fields(Usage))
+_USAGE_FIELDS = tuple(field.name for field in fields(Usage))
+_get_usage_numbers = attrgetter(*_USAGE_FIELDS)
 
 
 @app.command(epilog="\b\nExamples:\n  nexus session stats auth-bug\n  nexus session stats --json")
@@ -61,13 +70,14 @@ def stats(
     left out, and the exit code is 3.
     """
     cli: CliContext = ctx.obj
-    sums, damaged = StepSums(), list[DamagedSession]()
+    damaged = list[DamagedSession]()
     with open_ledger_nexus(ctx, ledger) as nexus:
+        sums = StepSums(open_price_list(nexus))
         url = without_secret(nexus.ledger.url)
         record = None if label is None else find_session(nexus.ledger, label)
         sessions = count_sessions(nexus.ledger) if record is None else 1
         known = count_steps(nexus.ledger) if record is None else count_steps_to(nexus.ledger, record.tip)
-        with cli.console.progress(known) as progress:
+        with cli.console.progress(known, "Counting", unit="steps") as progress:
             steps = nexus.ledger.steps() if record is None else walk_back(nexus.ledger, record.tip)
             counting = _count_steps(
                 sums, steps, nexus.ledger, progress, damaged=damaged, label=record.label if record else ""
@@ -107,7 +117,7 @@ def _count_steps(
                 sums.add(step)
                 if step.id in awaited:
                     sums.take_back(step)
-                reverted = find_reverted(ledger, step) if is_import_revert(step) else []
+                reverted = find_reverted(ledger, step) if count_import_reverted(step) else []
                 if label:
                     awaited.update(each.id for each in reverted)
                 else:
@@ -139,10 +149,13 @@ class StepSums:
         tools: How often each tool was called.
         tokens: What messages take, by who counted.
         calls: How often each model answered.
+        costs: The cost of each model's calls.
         cache: Sums of the prompt cache; None if they were not computed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, prices: PriceList) -> None:
+        self._prices = prices
+        self.costs: dict[str, Cost] = {}
         self.turns = self.steps = self.messages = self.compactions = 0
         self.tools: Counter[str] = Counter()
         self.tokens: Counter[str] = Counter()
@@ -162,18 +175,19 @@ class StepSums:
     def take_back(self, step: Step) -> None:
         """Subtract a step that an import reverted. The step itself stays in the ledger."""
         self._count(step, -1)
-        model = str(step.data.get("model") or "")
+        model = step.payload.model or ""
         if self.calls.get(model) == 0 and not any(self._usage.get(model, {}).values()):
             del self.calls[model]
             self._usage.pop(model, None)
+            self.costs.pop(model, None)
         self.tools, self.tokens = +self.tools, +self.tokens  # without those of which nothing is left
 
     def _count(self, step: Step, sign: int) -> None:
         # Once for every step of a ledger: what a step does not need is not looked at.
-        outlines, data, kind, tokens = outline_step(step), step.data, step.kind, step.tokens
-        model, usage, replies = str(data.get("model") or ""), None, 0
-        if kind in ("reply", "turn"):
-            usage, replies = _read_usage(data), 1 if kind == "reply" else _count_replies(outlines)
+        outlines, payload, kind, tokens = outline_step(step), step.payload, step.kind, step.tokens
+        model, usage, replies = payload.model or "", None, 0
+        if isinstance(payload, ReplyPayload):
+            usage, replies = payload.usage, 1 if kind == "reply" else _count_replies(outlines)
         if step.id == step.turn and opens_turn(step):
             self.turns += sign
         if kind == "compaction":
@@ -189,15 +203,21 @@ class StepSums:
             self.calls[model] += sign * replies
         if usage is not None:
             self._count_usage(model, usage, sign)
+            self._count_cost(model, usage, sign, calls=max(replies, 1))
 
-    def _count_usage(self, model: str, usage: Mapping[str, int], sign: int) -> None:
+    def _count_usage(self, model: str, usage: Usage, sign: int) -> None:
         sums = self._usage.get(model)
         if sums is None:
             sums = self._usage[model] = dict.fromkeys(_USAGE_FIELDS, 0)
-        for name, number in usage.items():
+        for name, number in zip(_USAGE_FIELDS, _get_usage_numbers(usage), strict=True):
             sums[name] += sign * number
             if sign < 0 and sums[name] < 0:
                 sums[name] = 0
+
+    def _count_cost(self, model: str, usage: Usage, sign: int, *, calls: int) -> None:
+        if usage.total_tokens:
+            cost = self._prices.compute(model, usage, calls=calls)
+            self.costs[model] = add_costs((self.costs.get(model, Cost()), cost if sign > 0 else cost.negate()))
 
     @property
     def usage(self) -> dict[str, Usage]:
@@ -219,6 +239,7 @@ class StepSums:
             "tokens": dict(sorted(self.tokens.items())),
             "tools": [{"name": name, "calls": calls} for name, calls in rank_counts(self.tools)],
             "usage": _usage_to_json(self.all_usage),
+            "cost": add_costs(self.costs.values()).to_json() if self.costs else None,
             "models": [self._model_facts(name, replies) for name, replies in rank_counts(self.calls)],
             **({} if self.cache is None else {"cache": self.cache.to_json()}),
         }
@@ -226,7 +247,8 @@ class StepSums:
     def _model_facts(self, name: str, replies: int) -> dict[str, object]:
         usage = self.usage.get(name)
         facts = {"model": name, "replies": replies}
-        return facts | (_usage_to_json(usage) if usage else {})
+        cost = self.costs.get(name)
+        return facts | (_usage_to_json(usage) | {"cost": cost.to_json() if cost else None} if usage else {})
 
 
 class CacheSums:
@@ -284,21 +306,6 @@ def _usage_to_json(usage: Usage) -> dict[str, object]:
     }
 
 
-def _read_usage(data: JSON) -> Mapping[str, int] | None:
-    """Return the usage of a step by field, or None if it is unknown."""
-    written = data.get("usage")
-    if written is None:
-        return None
-    if type(written) is dict and written.keys() <= _USAGE_FIELDS.keys():
-        for number in written.values():
-            if type(number) is not int:
-                break
-        else:  # as almost always: there is nothing to decode
-            return written
-    usage = read_usage(written)
-    return None if usage is None else asdict(usage)
-
-
 def _count_replies(outlines: Sequence[MessageOutline]) -> int:
     """Return the replies in a turn. Consecutive assistant messages count as one."""
     found, before = 0, ""
@@ -313,7 +320,7 @@ def rank_counts(counts: Counter[str]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
-_MODEL_HEADING = ("MODEL", "REPLIES", "INPUT", "CACHED", "RATE", "PUT INTO CACHE", "OUTPUT", "REASONING")
+_MODEL_HEADING = ("MODEL", "REPLIES", "INPUT", "CACHED", "RATE", "PUT INTO CACHE", "OUTPUT", "REASONING", "COST")
 
 
 def print_sums(cli: CliContext, about: Mapping[str, object], sums: StepSums) -> None:
@@ -334,16 +341,17 @@ def print_sums(cli: CliContext, about: Mapping[str, object], sums: StepSums) -> 
     if sums.tools:
         cli.console.text("")
         tools = [("TOOL", "CALLS"), *((name, f"{calls:,}") for name, calls in rank_counts(sums.tools))]
-        cli.console.table(align_right(tools, {1}), styles=["bold"])
+        cli.console.table(tools, styles=["bold"], right={1})
     if sums.calls:
         models = [
-            _build_model_row(name or "(unknown)", replies, sums.usage.get(name))
+            _build_model_row(name or "(unknown)", replies, sums.usage.get(name), sums.costs.get(name))
             for name, replies in rank_counts(sums.calls)
         ]
-        total = _build_model_row("all", sum(sums.calls.values()), sums.all_usage)
+        total = _build_model_row("all", sum(sums.calls.values()), sums.all_usage, add_costs(sums.costs.values()))
         cli.console.text("")
         rows = [_MODEL_HEADING, *models, *([total] if len(models) > 1 else [])]
-        cli.console.table(align_right(rows, range(1, len(_MODEL_HEADING))), styles=["bold"])
+        cli.console.table(rows, styles=["bold"], right=range(1, len(_MODEL_HEADING)))
+        print_price_date(cli, sums.costs.values())
 
 
 def _list_cache_rows(sums: CacheSums) -> list[tuple[str, str]]:
@@ -359,7 +367,7 @@ def _list_cache_rows(sums: CacheSums) -> list[tuple[str, str]]:
     return rows
 
 
-def _build_model_row(model: str, replies: int, usage: Usage | None) -> tuple[str, ...]:
+def _build_model_row(model: str, replies: int, usage: Usage | None, cost: Cost | None) -> tuple[str, ...]:
     if usage is None:
         return (model, f"{replies:,}", *("-" for _ in _MODEL_HEADING[2:]))
     numbers = (usage.input_tokens, usage.cached_input_tokens, usage.cache_write_tokens)
@@ -374,4 +382,5 @@ def _build_model_row(model: str, replies: int, usage: Usage | None) -> tuple[str
         written,
         f"{usage.output_tokens:,}",
         f"{usage.reasoning_tokens:,}" if usage.reasoning_tokens else "-",  # 0 is also what is not reported
+        "-" if cost is None else str(cost),
     )

@@ -11,23 +11,22 @@ import typer
 
 from nexus_core.cli.commands.session.overview import DamagedSession, collect_damage, find_maker, report_damage
 from nexus_core.cli.options import ALL_ITEMS, JsonOption, build_limit_option
-from nexus_core.cli.output import get_line_width
 from nexus_core.cli.session_lookup import LedgerOption, OptionalSessionArgument, find_session, open_ledger_nexus
 from nexus_core.errors import LedgerError
+from nexus_core.ledger.ledger import STEPS_PER_READ, missing_step_error, skip_reverted, walk_back
 from nexus_core.ledger.queries import find_tip_branches
-from nexus_core.ledger.threads import missing_step_error, skip_reverted
 from nexus_core.ledger.url import without_secret
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import shorten, visible_line
 from nexus_core.text.secrets import redact_beginning
-from nexus_core.thread.lookup import STEPS_PER_READ, walk_back
-from nexus_core.thread.totals import (
+from nexus_core.thread.state import (
     MARKER_KINDS,
     continues_turn,
     is_session_start_step,
     is_unanswered_input,
     opens_turn,
 )
+from nexus_core.types.payloads import CompactionPayload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -138,10 +137,14 @@ def _print_trees(
         if drawn:
             cli.console.text("")
         cli.console.table([(_format_heading(each, lines),)], styles=["bold"])
-        text = list(draw_tree({line.branch.id: line for line in lines}, each.root, get_line_width()))
+        text = list(
+            draw_tree(
+                {line.branch.id: line for line in lines}, each.root, cli.console.width, is_tight=cli.console.is_terminal
+            )
+        )
         room = None if most is None else max(most - drawn, 1)
         for line in islice(text, room):
-            cli.console.text(line)
+            cli.console.text(line, wrap=True)
         if room is not None and len(text) > room:
             cli.console.message(f"({format_count(len(text) - room, 'more line')}; --limit all shows them)", style="dim")
         drawn += len(text)
@@ -188,7 +191,7 @@ DAMAGED_KIND = "damaged"
 START_KIND = "start"
 SYSTEM_KIND = "system"
 MAX_UNFOLDED_TURNS = 2
-"""So many turns in a row are listed though nothing is remarkable about them."""
+"""Ordinary turns in a row to list before the rest is folded."""
 _EXCERPT_CHARACTERS = 200
 
 
@@ -341,8 +344,8 @@ class _MakerFinder:
 
     def find(self, record: SessionRecord) -> str:
         """Return the current name of the session that created a worker; "" for other sessions."""
-        parent = record.data.get("parent")
-        return parent if isinstance(parent, str) and parent in self._labels else find_maker(self._ledger, record)
+        parent = record.payload.parent
+        return parent if parent is not None and parent in self._labels else find_maker(self._ledger, record)
 
 
 def read_branches(ledger: Ledger, tree: StepTree, damaged: list[DamagedSession]) -> list[StepBranch]:
@@ -527,8 +530,8 @@ def _get_turn_kind(first: Step) -> str:
 
 
 def _excerpt_step(step: Step) -> str:
-    if step.kind == "compaction":
-        return redact_beginning(str(step.data.get("prose") or step.data.get("summary", "")), _EXCERPT_CHARACTERS)
+    if isinstance(step.payload, CompactionPayload):
+        return redact_beginning(step.payload.prose or step.payload.summary, _EXCERPT_CHARACTERS)
     text = next((message.content for message in step.messages if message.content), "")
     return " ".join(redact_beginning(text, _EXCERPT_CHARACTERS).split())
 
@@ -542,18 +545,30 @@ def _require_step(ledger: Ledger, name: str) -> Step:
 
 _MAX_INDENT_LEVELS = 20
 """Maximum indentation of nested branches, in levels."""
+_MIN_TIGHT_CHARACTERS = 8
+"""Characters of a message on a narrow terminal; fewer say nothing."""
 _MIN_EXCERPT_CHARACTERS = 20
 _COLUMN_GAP = "  "
-_KIND_SIGNS = {"turn": "*", "compaction": "#", "revert": "~", "pin": "^", "start": "-", "system": "-", "damaged": "!"}
+_KIND_SIGNS = {
+    "turn": "*",
+    "compaction": "#",
+    "revert": "~",
+    "pin": "^",
+    "forget": "x",
+    "start": "-",
+    "system": "-",
+    "damaged": "!",
+}
 
 
-def draw_tree(lines: Mapping[str, BranchLine], root: str, width: int) -> Iterator[str]:
+def draw_tree(lines: Mapping[str, BranchLine], root: str, width: int, *, is_tight: bool = False) -> Iterator[str]:
     """Yield the lines of a tree, oldest first. A fork is drawn before the rest of its parent.
 
     Args:
         lines: The branches, by their names.
         root: The first of them.
         width: Columns there are.
+        is_tight: True to leave a message out rather than make a line longer than that.
     """
     # Not by calling itself: a conversation may be a fork of a fork of a fork, deeper than Python goes.
     stack = [(0, iter(lines[root].items))]
@@ -565,7 +580,7 @@ def draw_tree(lines: Mapping[str, BranchLine], root: str, width: int) -> Iterato
             if stack and stack[-1][0] == depth:  # another that left from the same turn
                 yield f"{_format_indent(depth - 1)}|\\"
             continue
-        yield _format_indent(depth) + _format_item(item, width - len(_format_indent(depth)))
+        yield _format_indent(depth) + _format_item(item, width - len(_format_indent(depth)), is_tight=is_tight)
         forks = () if isinstance(item, int) else item.forks
         if forks:
             yield f"{_format_indent(depth)}|\\"
@@ -576,14 +591,16 @@ def _format_indent(depth: int) -> str:
     return "| " * depth if depth <= _MAX_INDENT_LEVELS else "| " * _MAX_INDENT_LEVELS + f"({depth}) "
 
 
-def _format_item(item: BranchItem, width: int) -> str:
+def _format_item(item: BranchItem, width: int, *, is_tight: bool) -> str:
     if isinstance(item, int):
         return f": {format_count(item, 'turn')}"
     sign = "o" if item.is_open else _KIND_SIGNS[item.kind]
     about = [f"({', '.join(words)})"] if (words := [*_list_item_remarks(item)]) else []
     about += [f"<- {visible_line(', '.join(item.sessions))}"] if item.sessions else []
-    room = max(width - len(_COLUMN_GAP.join((f"{sign} {item.turn}", "", *about))), _MIN_EXCERPT_CHARACTERS)
-    excerpt = shorten(visible_line(item.said), room)
+    room = width - len(_COLUMN_GAP.join((f"{sign} {item.turn}", "", *about)))
+    excerpt = shorten(visible_line(item.said), max(room, _MIN_EXCERPT_CHARACTERS))
+    if is_tight and len(excerpt) > room:
+        excerpt = shorten(excerpt, room) if room >= _MIN_TIGHT_CHARACTERS else ""
     return _COLUMN_GAP.join(filter(None, (f"{sign} {item.turn}", excerpt, *about)))
 
 

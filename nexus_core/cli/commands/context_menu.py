@@ -1,0 +1,120 @@
+"""The transcripts that `nexus context` offers if it is called without an argument."""
+
+from __future__ import annotations
+
+import os
+import sys
+from shlex import quote
+from typing import TYPE_CHECKING
+
+import typer
+
+from nexus_core.cli.output import format_time
+from nexus_core.errors import UsageError
+from nexus_core.files.places import user_home
+from nexus_core.text.console import format_bytes
+from nexus_core.text.safety import visible_line
+from nexus_core.transcripts.locations import find_newest_transcripts, get_transcripts_directory
+
+if TYPE_CHECKING:
+    from nexus_core.cli.context import CliContext
+    from nexus_core.transcripts.locations import TranscriptFile
+
+_AGENT_NAMES = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI", "pi": "pi"}
+_MAX_OFFERED = 9
+"""Transcripts that are offered; more are not read before the newest is taken."""
+_MAX_QUESTIONS = 3
+_THIS_DIRECTORY = "."
+
+
+def choose_transcript(cli: CliContext) -> str | None:
+    """Return the transcript that the user chooses at the terminal, or None for the request of this directory.
+
+    Without a terminal nothing is chosen: the newest transcript is named on standard error with the command that shows
+    it. Where there are none, a person at a terminal is told what to do about that.
+    """
+    if not (cli.can_ask and cli.console.is_terminal):
+        newest, _ = find_newest_transcripts(1)
+        for each in newest:
+            cli.console.message(f"(the newest transcript here is {_describe(each)}: {_format_command(each)})")
+        return None
+    found, more = find_newest_transcripts(_MAX_OFFERED)
+    if not found:
+        places = ", ".join(_shorten_home(str(get_transcripts_directory(program))) for program in _AGENT_NAMES)
+        *agents, last = _AGENT_NAMES.values()
+        what = f"No transcripts of {', '.join(agents)} or {last} were found in {places}."
+        here = "This is what a request from here would send."
+        cli.console.message(
+            visible_line(f"{what} {here} `nexus context FILE` shows a conversation of any agent or API.")
+        )
+        return None
+    _print_menu(cli, found, more)
+    chosen = _ask(cli, len(found))
+    if chosen is None:
+        return None
+    cli.console.message(visible_line(_format_command(found[chosen]).strip("`")), style="dim")
+    return str(found[chosen].path)
+
+
+def _print_menu(cli: CliContext, found: list[TranscriptFile], more: int) -> None:
+    rows = [
+        (
+            str(number),
+            _AGENT_NAMES[each.program],
+            format_time(int(each.changed * 1000)),
+            format_bytes(each.size),
+            _shorten_home(each.directory) or "-",
+        )
+        for number, each in enumerate(found, 1)
+    ]
+    here = f"what a request from {_shorten_home(str(cli.cwd))} would send"
+    cli.console.text("Where do the tokens go? The newest conversations on this machine:", style="bold", wrap=True)
+    cli.console.text("")
+    cli.console.table([("", "AGENT", "CHANGED", "SIZE", "DIRECTORY"), *rows], styles=["bold"], right={0, 3})
+    if more:
+        cli.console.text(f"   and {more:,} more: nexus context FILE", style="dim")
+    cli.console.text(f"{_THIS_DIRECTORY}  {visible_line(here)}", wrap=True)
+    cli.console.text("")
+
+
+def _ask(cli: CliContext, number: int) -> int | None:
+    """Return the index of the chosen transcript, or None for this directory.
+
+    Raises:
+        typer.Exit: The user wants nothing.
+        typer.Abort: The input has ended.
+        UsageError: No answer was understood.
+    """
+    cli.console.flush_pager()
+    line = ""
+    for _ in range(_MAX_QUESTIONS):
+        cli.console.message(f"Which one? Enter for 1, a number, {_THIS_DIRECTORY} for this directory, q to quit:")
+        line = sys.stdin.readline()
+        if not line:
+            raise typer.Abort
+        answer = line.strip()
+        if answer == "q":
+            raise typer.Exit
+        if answer == _THIS_DIRECTORY:
+            return None
+        if not answer:
+            return 0
+        if answer.isascii() and answer.isdigit() and 1 <= int(answer) <= number:
+            return int(answer) - 1
+    hint = "nexus context FILE, or nexus context -C . for this directory"
+    raise UsageError(f"{line.strip()!r} is not one of them", hint=hint)
+
+
+def _describe(each: TranscriptFile) -> str:
+    where = f" in {_shorten_home(each.directory)}" if each.directory else ""
+    what = f"{_AGENT_NAMES[each.program]}{where}, {format_time(int(each.changed * 1000))}, {format_bytes(each.size)}"
+    return visible_line(what)
+
+
+def _format_command(each: TranscriptFile) -> str:
+    return visible_line(f"`nexus context {quote(str(each.path))}`")
+
+
+def _shorten_home(path: str) -> str:
+    home = str(user_home())
+    return f"~{path[len(home) :]}" if path == home or path.startswith(home + os.sep) else path
