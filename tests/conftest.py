@@ -6,17 +6,20 @@ import gc
 import os
 import sys
 from dataclasses import dataclass
+from datetime import date
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from nexus_core.cli import lazy_group
+from nexus_core.cli.root import build_root_command
 from nexus_core.cli.run import run
 from nexus_core.host.discovery import find_installed_candidates
 from nexus_core.testing import write_files
+from tests.effort import choose_cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +33,7 @@ gc.disable()
 # `make test` try is the same every time. `make fuzz`, `faults` and `hostile` look for what nobody has tried yet.
 # `--hypothesis-profile` chooses one of these; `tests.effort.examples` scales what a test asks for itself.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("quick", settings.get_profile("busy"), max_examples=25, derandomize=True)
+settings.register_profile("quick", settings.get_profile("busy"), max_examples=10, derandomize=True)
 settings.register_profile("full", settings.get_profile("busy"), max_examples=100, derandomize=True)
 settings.register_profile("searching", settings.get_profile("busy"), max_examples=100)
 settings.register_profile("long", settings.get_profile("busy"), max_examples=2_000)
@@ -63,9 +66,31 @@ class InstallPlugin(Protocol):
     def __call__(self, name: str, source: str, *, distribution: str = ..., version: str = ...) -> None: ...
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests that one process runs together: they take minutes, and nothing may wait for them alone."""
-    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--most-cases", type=int, metavar="N", help="try at most N cases of each parametrized test")
+
+
+@pytest.hookimpl(trylast=True)  # of the tests that are left
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out cases if there are to be fewer, and begin with what takes longest if several processes share them."""
+    if most := config.getoption("--most-cases", default=None):
+        chosen = choose_cases(items, most)
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = [item for item in items if item in chosen]
+    if hasattr(config, "workerinput"):
+        from tests.scheduling import sort_by_weight  # it needs pytest-xdist
+
+        sort_by_weight(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    """Share out the tests file by file with `--dist loadfile`, but some folders as a whole."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from tests.scheduling import UnitScheduling  # as above
+
+    return UnitScheduling(config, log)
 
 
 def pytest_collection_finish() -> None:
@@ -85,6 +110,9 @@ def commands_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lazy_group, "load_command", load_command)
+        patch.setattr("nexus_core.cli.run.build_root_command", cache(build_root_command))
+        # A process that ends need not look for garbage again; this one runs thousands of commands.
+        patch.setattr("nexus_core.cli.run.gc.freeze", lambda: None)
         yield
 
 
@@ -102,6 +130,12 @@ def work(tmp_path: Path) -> Path:
     directory = tmp_path / "work"
     directory.mkdir()
     return directory
+
+
+@pytest.fixture(autouse=True)
+def price_date(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prices are as old as on this day, so that no test fails when time passes."""
+    monkeypatch.setattr("nexus_core.tokens.prices.get_today", lambda: date(2026, 11, 17))
 
 
 @pytest.fixture

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import Any
+from zlib import crc32
 
 import pytest
 from _pytest.mark.structures import ParameterSet
@@ -36,6 +38,40 @@ def _case(case: Any, marks: tuple[pytest.MarkDecorator, ...]) -> ParameterSet:
     if isinstance(case, ParameterSet):
         return case._replace(marks=(*case.marks, *marks))
     return pytest.param(*case, marks=marks) if isinstance(case, tuple) else pytest.param(case, marks=marks)
+
+
+def choose_cases(items: Sequence[Any], most: int) -> set[Any]:
+    """Choose at most so many cases of each parametrized test, the same ones each time; a test without cases is chosen.
+
+    Each value of a parameter that has no more values than that is in a chosen case.
+    """
+    tests: dict[str, list[Any]] = defaultdict(list)
+    for item in items:
+        tests[item.nodeid.partition("[")[0]].append(item)
+    return {item for cases in tests.values() for item in (_choose(cases, most) if len(cases) > most else cases)}
+
+
+def _choose(cases: list[Any], most: int) -> list[Any]:
+    # In an order in which no parameter changes faster than another.
+    cases = sorted(cases, key=lambda case: crc32(case.nodeid.encode()))
+    values: dict[str, set[int]] = defaultdict(set)
+    for case in cases:
+        for name, place in _get_places(case).items():
+            values[name].add(place)
+    missing = {(name, place) for name, places in values.items() if len(places) <= most for place in places}
+    chosen = []
+    for _ in range(most):
+        best = max(cases, key=lambda case: len(missing & _get_places(case).items()))
+        cases.remove(best)
+        missing -= _get_places(best).items()
+        chosen.append(best)
+    return chosen
+
+
+def _get_places(case: Any) -> dict[str, int]:
+    """Return by parameter which of its values a case has."""
+    places: dict[str, int] = case.callspec.indices
+    return places
 
 
 _concluded = [0]

@@ -32,8 +32,8 @@ def test_the_whole_prompt_of_a_company_tree(
     make_nexus: MakeNexus, nexus_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.platform", "linux")
-    monkeypatch.setattr("nexus_plugins.environment._facts.get_operating_system", lambda: "Linux")
-    monkeypatch.setattr("nexus_plugins.environment._facts.get_machine", lambda: ("build-7", "x86_64"))
+    monkeypatch.setattr("nexus_plugins.environment.get_operating_system", lambda: "Linux")
+    monkeypatch.setattr("nexus_plugins.environment.get_machine", lambda: ("build-7", "x86_64"))
     write_files(nexus_home, COMPANY.home)
 
     prompt = make_nexus(files=COMPANY.files, cwd=COMPANY.cwd).system_prompt()

@@ -28,7 +28,7 @@ def example(tmp_path: Path, nexus_home: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("NEXUS_HOME", str(tmp_path / ".nexus3"))
     monkeypatch.setenv("TERM_PROGRAM", "vscode")
     monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setattr("nexus_plugins.environment._facts.get_operating_system", lambda: "Linux (WSL2 on Windows)")
+    monkeypatch.setattr("nexus_plugins.environment.get_operating_system", lambda: "Linux (WSL2 on Windows)")
     nexus_home.rmdir()
     write_files(tmp_path / ".nexus3", SPECIFICATION.home)
     write_files(tmp_path / "projects", SPECIFICATION.files)

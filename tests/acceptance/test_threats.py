@@ -16,6 +16,7 @@ from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_core.text.safety import visible_line
 from tests.conftest import Cli, InstallPlugin
+from tests.effort import sampled
 from tests.text.test_safety import ATTACKS, NEEDED, Attack
 
 # ---- T2: approved once, changed later ----------------------------------------------------------------------
@@ -372,7 +373,7 @@ print(json.dumps(outcomes))
 
 @pytest.mark.acceptance("T24")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not copied there")
-@pytest.mark.parametrize("kind", ["settings", "trust", "init"])
+@pytest.mark.parametrize("kind", sampled(["settings", "trust", "init"], one_in=3))
 def test_a_writer_that_is_killed_at_any_moment_leaves_the_old_file_or_the_new(tmp_path: Path, kind: str) -> None:
     command = [sys.executable, "-c", KILLED, kind, str(tmp_path), "100"]
 

@@ -20,8 +20,12 @@ from nexus_core.adapters.openai_agents import NexusSession, SessionItemStore
 from nexus_core.cli.commands.session.overview import read_overview
 from nexus_core.cli.commands.session.stats import StepSums
 from nexus_core.errors import MessageError, TurnError
+from nexus_core.host.manager import get_installed_host
 from nexus_core.ledger.in_memory import MemoryLedger
+from nexus_core.tokens.prices import PriceList
 from nexus_core.types.ledger import NewStep, Step
+from nexus_core.types.payloads import TurnPayload
+from nexus_core.types.settings import Settings
 from tests.adapters.support import ITEMS, ODD, PICTURE, answered, brought, called, said
 from tests.conftest import Cli
 
@@ -125,7 +129,8 @@ def test_a_large_picture_is_stored_once_and_comes_back_equal(items: SessionItemS
     items.add(shown)
 
     (step,) = nexus.ledger.steps()
-    assert "items" not in step.data
+    assert isinstance(step.payload, TurnPayload)
+    assert step.payload.items is None
     assert items.read() == shown
 
 
@@ -193,7 +198,7 @@ def test_what_was_taken_back_still_counts_in_list_and_stats(items: SessionItemSt
     items.add([said("Why does login fail?")])
     items.add([answered("It expires.")])
     items.add([said("And?")])
-    everything = StepSums()
+    everything = StepSums(PriceList(get_installed_host(), Settings()))
     for step in nexus.ledger.steps():
         everything.add(step)
     before = read_overview(nexus.ledger, nexus.ledger.sessions()[0])
@@ -201,7 +206,7 @@ def test_what_was_taken_back_still_counts_in_list_and_stats(items: SessionItemSt
     items.pop()
     items.clear()
 
-    sums = StepSums()
+    sums = StepSums(PriceList(get_installed_host(), Settings()))
     for step in nexus.ledger.steps():
         sums.add(step)
     after = read_overview(nexus.ledger, nexus.ledger.sessions()[0])
@@ -258,7 +263,7 @@ def test_nexus_reads_the_session_as_one_of_its_own(items: SessionItemStore, nexu
     assert [message.role for message in context.messages] == ["user", "assistant", "tool", "assistant", "user"]
     assert session.messages[2].tool_results[0].text == "README.md"
     (record,) = nexus.ledger.sessions()
-    assert (record.label, record.data["cwd"]) == ("chat", str(nexus.cwd))
+    assert (record.label, record.payload.cwd) == ("chat", str(nexus.cwd))
 
 
 def test_what_was_cleared_is_not_sent_by_nexus_either(items: SessionItemStore, nexus: Nexus) -> None:

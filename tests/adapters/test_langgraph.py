@@ -15,7 +15,7 @@ from nexus_core import BudgetError, check, fit
 from nexus_core.errors import MessageError, UnknownNameError, UsageError
 from tests.conftest import ROOT
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("langgraph"), pytest.mark.usefixtures("nexus_home")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("nexus_home")]
 
 BUDGET = 2500
 LONG = {"recursion_limit": 500}

@@ -27,7 +27,7 @@ from tests.conftest import ROOT
 from tests.dialects.support import listening
 from tests.effort import examples
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("agents")]  # one process imports the SDK
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -35,6 +35,18 @@ AREAS = [
 ]
 
 
+def test_run_tells_how_long_the_rest_took_the_last_time(tmp_path: Path) -> None:
+    first, second, *_ = run.BENCHMARKS
+    run.write_durations(tmp_path, {first.name: 200.0, second.name: 40.0}, quick=False)
+
+    known = run.read_durations(tmp_path, quick=False)
+
+    assert run.estimate_rest([first, second], known) == ", about 4 min left"
+    assert run.estimate_rest([second], known) == ", less than a minute left"
+    assert run.estimate_rest(run.BENCHMARKS, known) == ""
+    assert run.read_durations(tmp_path, quick=True) == {}
+
+
 def written(areas: list[Area] = AREAS) -> str:
     return write_document(areas, MACHINE, REASONS)
 

@@ -197,7 +197,7 @@ def test_another_renderer_puts_it_into_other_words(cli: Cli) -> None:
 
 
 def test_what_is_left_out_is_told_with_the_rule(cli: Cli, install_plugin: InstallPlugin, work: Path) -> None:
-    install_plugin("memory", MEMORY)
+    install_plugin("tea", MEMORY)
     write_files(work, {".nexus3/config.json": '{"budget": {"memory": 1}}'})
 
     outcome = cli("assemble", "Hello.", "--role", "worker", "--task", "Count.")

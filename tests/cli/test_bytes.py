@@ -56,7 +56,7 @@ def test_context_tells_it_too(cli: Cli, session: Session) -> None:
     facts = json.loads(cli("context", "--session", session.name, "--json").out)
 
     assert outcome.code == 0
-    assert f"bytes of the {LIMIT:,} that a request may have" in outcome.out.splitlines()[2]
+    assert f"bytes of the {LIMIT:,} that a request may have" in outcome.out.splitlines()[3]
     assert "pictures or documents in step" in outcome.out
     assert facts["fits"] is True
     assert 0 < facts["bytes"] <= facts["byte_limit"] == LIMIT

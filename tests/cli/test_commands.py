@@ -16,6 +16,7 @@ from nexus_core.cli.commands.session.group import SessionGroup
 from nexus_core.cli.root import RootGroup
 from nexus_core.testing import write_files
 from tests.conftest import Cli, InstallPlugin
+from tests.effort import sampled
 from tests.text.secret_samples import SAMPLES
 
 GIT = """
@@ -478,7 +479,7 @@ def test_completion_offers_commands_and_plugins(work: Path, nexus_home: Path) ->
 
 
 @pytest.mark.acceptance("T10", "T15")
-@pytest.mark.parametrize("shell", ["complete_bash", "complete_zsh", "complete_fish"])
+@pytest.mark.parametrize("shell", sampled(["complete_bash", "complete_zsh", "complete_fish"], one_in=3))
 def test_completion_offers_no_name_that_a_shell_would_run_or_that_is_a_secret(
     work: Path, nexus_home: Path, shell: str
 ) -> None:
@@ -538,5 +539,42 @@ def test_an_unknown_command_with_the_name_of_an_option_suggests_the_option(
 def test_an_unknown_command_is_answered_without_hidden_ones(cli: Cli, name: str) -> None:
     outcome = cli(name)
 
-    assert "known: assemble, check" in outcome.err
+    assert "known: acp, assemble, chat, check" in outcome.err
     assert "environment" not in outcome.err
+
+
+@pytest.mark.slow
+def test_a_thread_that_still_runs_does_not_crash_the_command_at_its_end(tmp_path: Path) -> None:
+    code = """
+import sys, threading, time
+import pydantic
+from nexus_core.cli import main
+
+class Checked(pydantic.BaseModel):
+    number: int
+
+    @pydantic.field_validator("number")
+    @classmethod
+    def take_time(cls, number):
+        return number + sum(range(300)) * 0
+
+def work():
+    while True:
+        Checked.model_validate({"number": 1})
+
+class Lingering:
+    def __del__(self, clock=time):
+        end = clock.monotonic() + 0.5
+        while clock.monotonic() < end:
+            clock.sleep(0.01)
+
+threading.Thread(target=work, daemon=True).start()
+lingering = Lingering()
+sys.argv = ["nexus", "layers"]
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+    assert "FATAL" not in done.stderr

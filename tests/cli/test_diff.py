@@ -16,6 +16,7 @@ from nexus_core.dialects.registry import BUILT_IN_NAMES
 from nexus_core.session.session import Session
 from nexus_core.testing import write_files
 from tests.conftest import ROOT, Cli, InstallPlugin, Outcome
+from tests.effort import sampled
 from tests.session.support import TOOLS, calls, says
 
 Talk = Callable[..., list[str]]
@@ -248,7 +249,7 @@ def test_a_directory_is_the_same_each_time_in_every_process(cli: Cli, install_ev
 
 
 @pytest.mark.usefixtures("no_waiting")
-@pytest.mark.parametrize(("name", "source"), [("ticker", COUNTING), ("names", UNORDERED)])
+@pytest.mark.parametrize(("name", "source"), sampled([("ticker", COUNTING), ("names", UNORDERED)], one_in=2))
 def test_a_plugin_whose_section_is_never_the_same_is_named(
     name: str, source: str, cli: Cli, install_everywhere: InstallPlugin
 ) -> None:
@@ -364,3 +365,53 @@ def test_the_how_to_shows_what_a_restless_plugin_does(cli: Cli, install_everywhe
     install_everywhere("ticker", COUNTING)
 
     assert plain(cli("diff", "--exit-code").out, work) == written("nexus diff --exit-code")
+
+
+# ---- the cache's lifetime -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pause(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """A function that lets so many minutes pass, on a clock that stands otherwise."""
+    now = [1_800_000_000_000_000_000]
+    monkeypatch.setattr("time.time_ns", lambda: now[0])
+
+    def wait(minutes: float) -> None:
+        now[0] += int(minutes * 60_000_000_000)
+
+    return wait
+
+
+def test_a_call_after_a_long_pause_finds_an_expired_cache(cli: Cli, talk: Talk, pause: Callable[[float], None]) -> None:
+    talk("Why?")
+    pause(9.5)
+    talk("And then?")
+
+    outcome = cli("diff", "auth-bug")
+    compared = facts(cli("diff", "auth-bug", "--json"))
+
+    assert "are not cached (expired after 5 min, the previous call was 9 min earlier)" in " ".join(outcome.out.split())
+    assert compared["expired"] == "expired after 5 min, the previous call was 9 min earlier"
+    assert compared["cost"]["cache_read"] == 0
+
+
+def test_a_call_after_a_short_pause_may_use_the_cache(cli: Cli, talk: Talk, pause: Callable[[float], None]) -> None:
+    talk("Why?")
+    pause(4.5)
+    talk("And then?")
+
+    assert facts(cli("diff", "auth-bug", "--json"))["expired"] is None
+
+
+def test_the_context_of_a_session_says_that_its_cache_has_expired(
+    cli: Cli, talk: Talk, pause: Callable[[float], None]
+) -> None:
+    talk("Why?")
+    pause(4.5)
+    assert facts(cli("context", "--session", "auth-bug", "--json"))["cache_expired_after"] is None
+    pause(1)
+
+    outcome = cli("context", "--session", "auth-bug")
+
+    assert "The provider's cache of the last call has expired, after 5 min" in outcome.out
+    assert facts(cli("context", "--session", "auth-bug", "--json"))["cache_expired_after"] == 5

@@ -731,7 +731,7 @@ def test_a_step_says_that_it_was_left_out_so_that_the_rest_fits(
     session.record(says("So.", name="msg_3"))
     session.ask("And now?")
     session.record(says("Now it works.", name="msg_4"))
-    write_files(work, {".nexus3/config.json": '{"models": {"claude-sonnet-4": {"window": 1080}}}'})
+    write_files(work, {".nexus3/config.json": '{"models": {"claude-sonnet-4": {"window": 1390}}}'})
 
     outcome = cli("explain", "--session", "auth-bug", steps(work, nexus_home)[2].id)
 

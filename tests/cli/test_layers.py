@@ -20,11 +20,30 @@ def test_every_layer_has_a_row(cli: Cli, work: Path, nexus_home: Path) -> None:
 def test_every_place_that_was_looked_at_in_vain_is_listed_with_the_reason(cli: Cli, work: Path) -> None:
     write_files(work, {"NEXUS.md": " ", ".nexus3/config.json": ""})
 
-    rows = cli("layers").out.partition("\n\n")[2].splitlines()
+    rows = cli("layers", "--all").out.partition("\n\n")[2].splitlines()
 
     assert rows[0].split() == ["SKIPPED", "BECAUSE", "PLACE"]
     assert any(row.split() == ["blank", str(work / "NEXUS.md")] for row in rows)
     assert any(row.split() == ["not", "there", str(work / ".nexus3/mcp.json")] for row in rows)
+
+
+def test_places_that_are_not_there_are_counted_and_not_listed(cli: Cli, work: Path) -> None:
+    write_files(work, {"NEXUS.md": " ", ".nexus3/config.json": ""})
+
+    everything, outcome = cli("layers", "--all"), cli("layers")
+
+    rows = outcome.out.partition("\n\n")[2].splitlines()
+    missing = everything.out.count("not there")
+    assert any(row.split() == ["blank", str(work / "NEXUS.md")] for row in rows)
+    assert "not there" not in outcome.out
+    assert outcome.err == f"({missing} more places searched, not there; --all lists them)\n"
+    assert everything.err == ""
+
+
+def test_table_of_skipped_places_is_left_out_if_nothing_is_skipped_there(cli: Cli, work: Path) -> None:
+    write_files(work, {".nexus3/NEXUS.md": "hi"})
+
+    assert "SKIPPED" not in cli("layers").out
 
 
 def test_the_defaults_are_where_they_are(cli: Cli) -> None:

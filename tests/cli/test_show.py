@@ -171,7 +171,9 @@ def test_an_agent_that_reads_nothing_here_is_said_to(cli: Cli, work: Path) -> No
     outcome = cli("show", "--as", "claude")
 
     assert (outcome.code, outcome.out) == (0, "")
-    assert outcome.err.startswith("Claude Code reads nothing here; `nexus layers --as claude` says where it looks\n")
+    assert outcome.err.startswith(
+        "Claude Code reads nothing here; `nexus layers --all --as claude` says where it looks\n"
+    )
 
 
 def test_another_agent_is_shown_with_its_own_settings_and_what_it_loads_on_demand(cli: Cli, work: Path) -> None:

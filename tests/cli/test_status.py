@@ -95,7 +95,7 @@ def test_a_repository_with_nothing_but_the_rules_of_other_tools_gives_a_picture(
     assert picture["MCP servers"] == "none"
     assert picture["Settings"] == "model: none set; permission level: trusted"
     assert picture["Warnings"] == "none"
-    assert [line.split("  ")[0] for line in picture["Next"].splitlines()] == ["nexus show", "nexus layers"]
+    assert [line.split("  ")[0] for line in picture["Next"].splitlines()] == ["nexus show", "nexus layers --all"]
 
 
 def test_sizes_are_those_of_the_prompt(cli: Cli, work: Path) -> None:

@@ -139,6 +139,7 @@ def test_json_has_a_schema_and_everything_the_table_says(cli: Cli, work: Path) -
         "model": "o3",
         "counter": "tiktoken:o200k_base",
         "exact": True,
+        "error": 0.0,
         "files": [
             {"file": "a.txt", "bytes": 13, "tokens": 4, "basis": "exact"},
             {"file": "b.txt", "bytes": 1, "tokens": 1, "basis": "exact"},
@@ -235,3 +236,13 @@ def test_a_model_that_is_only_guessed_is_told_and_its_tokens_are_estimates(cli: 
 
     assert "did you mean 'gpt-4o'?" in outcome.err
     assert "estimated" in outcome.out
+
+
+def test_an_estimate_says_how_far_it_may_be_off(cli: Cli, work: Path) -> None:
+    write_files(work, {"a.txt": "Hello, world! " * 100})
+
+    outcome = cli("tokens", "a.txt", "-m", "claude-sonnet-4")
+    document = json.loads(cli("tokens", "a.txt", "-m", "claude-sonnet-4", "--json").out)
+
+    assert "estimated ±10 %" in outcome.out
+    assert (document["error"], document["exact"]) == (0.1, False)

@@ -151,7 +151,7 @@ def test_anything_but_yes_is_no(cli: Cli, answer: Answer, text: str) -> None:
 def test_without_a_terminal_and_a_clear_word_nothing_is_allowed(cli: Cli, arguments: list[str]) -> None:
     outcome = cli("trust", "allow", *arguments)
 
-    assert (outcome.code, outcome.out) == (3, "")
+    assert (outcome.code, outcome.out) == (2, "")
     assert "no terminal to ask on" in outcome.err
     assert decisions(cli) == {"github": "pending", "remote": "pending"}
 

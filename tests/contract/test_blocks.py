@@ -26,7 +26,8 @@ BLOCKS = [block for page in PAGES for block in blocks(page)]
 PROGRAMS = [block for block in BLOCKS if block.language == "python"]
 DATA = {"json": json.loads, "toml": tomllib.loads}
 COMMANDS = {"", "console", "sh", "text"}
-PROGRAMS_OF_A_SHELL = {"nexus", "pip", "python", "python3", "make", "pytest", "export", "claude", "codex", "code"}
+PYTHON_PROGRAMS = {"pip", "python", "python3", "pytest"}
+PROGRAMS_OF_A_SHELL = {"nexus", "make", "export", "claude", "codex", "code", "llm", *PYTHON_PROGRAMS}
 HIDDEN = {"--init-global"}  # it works, and is in no help page
 ELSEWHERE = {"hello"}  # the command of the example plugin
 WORDS = {"csv", "markdown"}  # files that the reader writes, and prompts
@@ -34,7 +35,7 @@ BY_OTHERS = {"docs/reference/hooks.md": "test_the_example_of_a_hook_keeps_the_co
 CHEAP = {"nexus_core", "nexus_core.context", "nexus_core.plugin", "nexus_core.testing"}
 GIVEN = {
     "docs/how-to/find-out-what-a-model-read.md": (
-        "from nexus_core.thread.turns import RecordedStep; step: RecordedStep"
+        "from nexus_core.thread.state import RecordedStep; step: RecordedStep"
     ),
     "docs/reference/findings.md": "from typing import Any; messages: list[dict[str, Any]]; request: dict[str, Any]",
 }
@@ -159,7 +160,11 @@ def calls(line: str, program: str) -> Iterator[list[str]]:
 
 
 TYPED = [(block.place, line) for block in BLOCKS if block.language in COMMANDS for line in lines(block)]
-MENTIONED = [(name_of(page), span) for page in PAGES for span in spans(page)]
+
+
+def mentioned() -> list[tuple[str, str]]:
+    """The code between the words of each page."""
+    return [(name_of(page), span) for page in PAGES for span in spans(page)]
 
 
 class Manual:
@@ -198,7 +203,7 @@ class Manual:
 
 def test_every_command_is_there_with_its_options(cli: Cli) -> None:
     manual = Manual(cli)
-    found = [(place, words) for place, line in [*TYPED, *MENTIONED] for words in calls(line, "nexus")]
+    found = [(place, words) for place, line in [*TYPED, *mentioned()] for words in calls(line, "nexus")]
 
     faults = [f"{place}: {fault}" for place, words in found if (fault := manual.fault(words))]
 
@@ -211,7 +216,7 @@ def test_every_command_is_there_with_its_options(cli: Cli) -> None:
 def test_what_is_installed_made_or_started_is_there() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    places = [*TYPED, *MENTIONED]
+    places = [*TYPED, *mentioned()]
 
     of_nexus = [line for place, line in places if not place.startswith("examples/")]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,8 @@ from nexus_core.ledger.in_memory import MemoryLedger
 from tests.conftest import ROOT
 from tests.contract.pages import DOCS, PAGES, name_of
 
-PICTURES = sorted(ROOT.glob("docs/**/*.svg"))
+PICTURES = sorted(ROOT.glob("docs/explanation/**/*.svg"))
+TERMINALS = sorted(ROOT.glob("docs/images/*.svg"))
 GENERATED = {"hooks.md", "values.md"}
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -82,6 +85,22 @@ def test_a_picture_says_what_it_shows_has_its_own_ground_and_loads_nothing(pictu
     assert re.findall(r"href|url\(|<script|@import", text) == []
 
 
+@pytest.mark.parametrize("picture", TERMINALS, ids=name_of)
+def test_a_picture_of_a_terminal_loads_nothing(picture: Path) -> None:
+    text = picture.read_text(encoding="utf-8")
+
+    assert re.findall(r"href|url\((?!#)|<script|@import|@font-face|https?://(?!www.w3.org/2000/svg)", text) == []
+
+
+@pytest.mark.slow
+def test_the_pictures_of_terminals_show_what_commands_print() -> None:
+    done = subprocess.run(
+        [sys.executable, "scripts/pictures.py", "--check"], cwd=ROOT, text=True, capture_output=True, check=False
+    )
+
+    assert (done.returncode, done.stdout) == (0, "")
+
+
 def test_every_picture_is_shown_with_its_description() -> None:
     shown = {
         (page.parent / path).resolve(): words
@@ -130,15 +149,16 @@ def test_the_order_of_imports_is_told_as_it_is_held() -> None:
 
 
 @pytest.mark.usefixtures("nexus_home")
-def test_the_program_of_the_page_about_the_ledger_runs() -> None:
-    (program,) = programs("reference/ledger.md")
+@pytest.mark.parametrize(("place", "sessions"), [(0, {"work", "try-again"}), (1, {"work"})])
+def test_a_program_of_the_page_about_the_ledger_runs(place: int, sessions: set[str]) -> None:
+    program = programs("reference/ledger.md")[place]
     names: dict[str, object] = {}
 
     exec(program, names)  # noqa: S102 - as above
 
     ledger = names["ledger"]
     assert isinstance(ledger, MemoryLedger)
-    assert {record.label for record in ledger.sessions()} == {"work", "try-again"}
+    assert {record.label for record in ledger.sessions()} == sessions
 
 
 def test_the_counts_on_the_page_about_tokens_are_true() -> None:

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +36,29 @@ def test_fuzz_ends_with_the_seed_that_repeats_it() -> None:
     printed = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=True).stdout
 
     assert "seed 7: make fuzz SEED=7 tries the same again" in printed
+
+
+def run_other_pythons(home: Path, version: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "scripts/other_pythons.py", version]
+    settings = {"HOME": str(home), "PATH": f"{home}:/bin:/usr/bin"}
+    return subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False, env=settings)
+
+
+def test_python_that_is_not_installed_is_skipped(tmp_path: Path) -> None:
+    outcome = run_other_pythons(tmp_path, "3.99")
+
+    assert (outcome.returncode, outcome.stdout) == (0, "Python 3.99: skipped, it is not installed\n")
+
+
+def test_python_without_packages_is_skipped_with_the_reason(tmp_path: Path) -> None:
+    fake = tmp_path / "python3.99"
+    fake.write_text('#!/bin/sh\n[ "$1" = -c ] && echo 3.99 && exit\necho "no index can be reached" >&2; exit 1\n')
+    fake.chmod(0o755)
+
+    outcome = run_other_pythons(tmp_path, "3.99")
+
+    reason = "its packages cannot be installed: no index can be reached"
+    assert (outcome.returncode, outcome.stdout) == (0, f"Python 3.99: skipped, {reason}\n")
 
 
 def test_the_steps_of_a_release_include_fuzz() -> None:

@@ -16,9 +16,10 @@ import pytest
 import nexus_core
 import nexus_core.context
 import nexus_core.plugin
+import nexus_core.rpc
 import nexus_core.testing
 from nexus_core import AssembledContext, AsyncSession, Nexus, Session
-from nexus_core.thread.turns import RecordedCall, RecordedStep
+from nexus_core.thread.state import RecordedCall, RecordedStep
 from tests.conftest import ROOT
 
 REFERENCE = ROOT / "docs/reference"
@@ -132,8 +133,9 @@ def test_every_error_is_described_with_what_it_is() -> None:
     rows = dict(re.findall(r"^\| `(\w+)`(?: \(an? `(\w+)`\))? \|", page("errors"), re.MULTILINE))
     errors = {
         name: value
-        for name in nexus_core.__all__
-        if isinstance(value := getattr(nexus_core, name), type) and issubclass(value, Exception)
+        for module in (nexus_core, nexus_core.rpc)
+        for name in module.__all__
+        if isinstance(value := getattr(module, name), type) and issubclass(value, Exception)
     }
 
     parents = {name: error.__base__.__name__ for name, error in errors.items() if error.__base__ is not None}

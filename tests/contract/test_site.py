@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -34,7 +35,7 @@ def test_the_menu_has_four_parts_and_every_page_once() -> None:
 
     names = [name for part in parts for name in part]
     pages = list(flat([*parts, project]))
-    assert (first, introduction) == ("README.md", "introduction.md")
+    assert (first, introduction) == ({"Home": "README.md"}, {"Introduction": "introduction.md"})
     assert names == ["Tutorial", "How-to", "Reference", "Explanation"]
     assert len(pages) == len(set(pages))
     assert {path.relative_to(ROOT / "docs").as_posix() for path in DOCS} - set(pages) == {"README.md"}
@@ -58,6 +59,32 @@ def test_a_link_leads_to_where_its_file_stands_or_is_only_words(written: str, sh
     assert lead(written, ROOT / "docs/reference/errors.md", places()) == shown
 
 
+def test_a_picture_follows_the_colours_that_a_reader_chose() -> None:
+    written = """<picture>
+  <source media="(prefers-color-scheme: dark)" srcset="images/diff-dark.svg">
+  <img alt="a word" src="images/diff-light.svg" width="760">
+</picture>"""
+
+    assert lead(written, ROOT / "docs/README.md", places()).splitlines() == [
+        '<img alt="a word" src="images/diff-light.svg#only-light" width="760">',
+        '<img alt="a word" src="images/diff-dark.svg#only-dark" width="760">',
+    ]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/README.md"])
+def test_the_first_pages_show_every_picture_for_light_and_dark_pages(page: str) -> None:
+    text = lead((ROOT / page).read_text(encoding="utf-8"), ROOT / page, places())
+
+    shown = re.findall(r'src="images/([^"]+)"', text)
+
+    assert sorted(shown) == [
+        "context-dark.svg#only-dark",
+        "context-light.svg#only-light",
+        "diff-dark.svg#only-dark",
+        "diff-light.svg#only-light",
+    ]
+
+
 def test_a_heading_has_the_anchor_that_git_hosts_give_it() -> None:
     assert slugify("nexus_layers(request, loaded)", "-") == "nexus_layersrequest-loaded"
     assert slugify("What is `static`, and why?", "-") == "what-is-static-and-why"
@@ -78,7 +105,8 @@ def test_a_page_has_the_same_structure_for_the_site_as_for_a_git_host(page: Path
 def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
 
-    outcome = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False)
+    quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}  # the theme's advertisement of another program
+    outcome = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False, env=quiet)
 
     assert (outcome.returncode, re.findall(r"WARNING.*", outcome.stderr)) == (0, [])
     built = {path.relative_to(tmp_path).as_posix() for path in tmp_path.glob("**/*.html")}
@@ -86,3 +114,6 @@ def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(tm
     assert {place.replace("README.html", "index.html") for place in expected} - built == set()
     files = [*tmp_path.glob("**/*.html"), *tmp_path.glob("**/*.css")]
     assert [path.name for path in files if LOADED.search(path.read_text(encoding="utf-8"))] == []
+    # Search needs these two where a page is opened as a file, from which browsers fetch nothing and start no workers.
+    assert (tmp_path / "search/search_index.js").is_file()
+    assert '<script src="javascripts/iframe-worker.js"' in (tmp_path / "index.html").read_text(encoding="utf-8")

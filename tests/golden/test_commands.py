@@ -185,6 +185,13 @@ CASES = {
     "plugin-hooks": Case("plugin hooks --json", mute=frozenset({"reference"})),
     "plugin-test": Case("plugin test environment --json"),
     "plugin-new": Case("plugin new git-status --dry-run\nplugin new git-status", words=True),
+    "memory": Case(
+        "memory add 'Deploy on Fridays only.' --title deploys --json\nmemory list --json\nmemory show deploys --json\n"
+        "memory search 'When do we deploy?' --json\nmemory why --json\n"
+        "memory forget 'Fridays only' --dry-run --json",
+        mute=frozenset({"id", "ids", "time"}),
+        fails=True,
+    ),
     "skill-list": Case(f"{API} skill list --json", "shop"),
     "skill-show": Case(f"{API} skill show deploy --json\n{API} skill show review\n{API} skill list --json", "shop"),
     "mcp-list": Case(f"{API} mcp list --json\n{API} mcp list", "shop"),

@@ -140,7 +140,9 @@ def _damaged(nexus: Nexus) -> None:
 
 
 def _without_driver(nexus: Nexus) -> None:
-    with patch.dict(sys.modules, {"psycopg": None}), Nexus(nexus.cwd, ledger="postgresql://localhost/x") as own:
+    with pytest.MonkeyPatch.context() as patched, Nexus(nexus.cwd, ledger="postgresql://localhost/x") as own:
+        # Not patch.dict, which forgets every other module that is imported meanwhile.
+        patched.setitem(sys.modules, "psycopg", None)
         own.session("s").ask("Why?")
 
 
@@ -254,6 +256,7 @@ COMMANDS = {
     "import-of-what-is-missing": "session import missing.jsonl --json",
     "import-of-another-program": "session import work/gemini-chat.json --json",
     "fork-to-a-taken-name": "session fork tools chat",
+    "acp-of-a-missing-program": "acp -- no-such-program",
     "rename-to-a-taken-name": "session rename tools chat",
     "undo-of-nothing": "session compact tools --undo",
     "delete-without-yes": "session delete tools",

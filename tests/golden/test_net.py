@@ -32,6 +32,7 @@ AREAS = {
 }
 """By folder: the module and the name of its cases."""
 WITHOUT_JSON = {
+    "acp",
     "config schema",
     "config set",
     "config unset",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 from contextlib import closing
@@ -26,10 +27,33 @@ IMPORTED = (
     "chatgpt-walk-1/fork-1",
     "messages",
 )
+COMPACTED = ("compacted", "undone", "automatic", "refused")
+"""Conversations that were summarised. How that is done may change, and with it the sizes of later calls. The replays
+prove that the stored summaries are still sent as they are."""
+SUMMARIZED = {
+    "summary",
+    "prose",
+    "facts",
+    "words",
+    "fidelity",
+    "first_kept",
+    "pinned",
+    "tokens_before",
+    "tokens_after",
+    "gains",
+    "sent",
+}
+"""The data of a step that depends on it."""
+COUNTED_COLUMNS, COUNTED = ("tokens", "total", "counter"), {"all_tokens", "sizes"}
+"""Where the tokenizer of a model is not public, its tokens are estimated. How that is done may change; a step has the
+name of its counter, and is counted again by another one."""
+SENT = {"sent"}
+"""The size of a call, which had a safety margin for estimates when the goldens were begun."""
+_TOKENS = re.compile(r'"tokens": \d+')
 _DIGEST = re.compile(r"\b[0-9a-f]{32,}\b")
 
 
-def rows(database: Path, label: str) -> str:
+def rows(database: Path, label: str, *, is_estimated: bool) -> str:
     """A session and its steps, column by column; digests by their place, since most are of texts with a path."""
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
         connection.row_factory = sqlite3.Row
@@ -37,10 +61,29 @@ def rows(database: Path, label: str) -> str:
         for step, _ in thread(database, label):
             found += connection.execute("select * from steps where id = ?", (step,)).fetchall()
         held = sorted(row["name"] for row in connection.execute("select name from sqlite_schema"))
-    told = "\n\n".join("\n".join(f"{name}: {row[name]}" for name in row.keys()) for row in found)  # noqa: SIM118 - a Row
+    left_out = SENT | (SUMMARIZED if label in COMPACTED else set()) | (COUNTED if is_estimated else set())
+    told = "\n\n".join("\n".join(f"{name}: {column(row, name, left_out)}" for name in row.keys()) for row in found)  # noqa: SIM118 - a Row
     places: dict[str, str] = {}
     told = _DIGEST.sub(lambda digest: places.setdefault(digest[0], f"<digest {len(places)}>"), told)
     return re.sub(r"nexus-net-\d{3}", "nexus-net-000", f"{told}\n\n{held}")
+
+
+def has_corrected_counts(database: Path, label: str) -> bool:
+    """True if the counter of a step corrects for a tokenizer that is not public."""
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+        steps = [step for step, _ in thread(database, label)]
+        found = [connection.execute("select counter from steps where id = ?", (step,)).fetchone() for step in steps]
+    return any("*" in counter for (counter,) in found)
+
+
+def column(row: sqlite3.Row, name: str, left_out: set[str]) -> object:
+    """A value of a row, without what may change: some of the data of a step, and counts that are estimates."""
+    if name in COUNTED_COLUMNS and left_out >= COUNTED:
+        return "estimated"
+    if name != "data":
+        return row[name]
+    data = json.dumps({key: value for key, value in json.loads(row[name]).items() if key not in left_out})
+    return _TOKENS.sub("", data) if left_out >= COUNTED else data
 
 
 @pytest.mark.parametrize("label", [*REPLIES, *IMPORTED])
@@ -48,8 +91,10 @@ def test_a_session_is_recorded_as_it_was(
     label: str, stored: dict[Path, Path], fresh: dict[Path, Path], worlds: list[World]
 ) -> None:
     root = worlds[0].root
+    is_estimated = has_corrected_counts(fresh[root], label)
+    now, then = (rows(each[root], label, is_estimated=is_estimated) for each in (fresh, stored))
 
-    assert rows(fresh[root], label).splitlines() == rows(stored[root], label).splitlines()
+    assert now.splitlines() == then.splitlines()
 
 
 def test_every_session_is_compared(stored: dict[Path, Path], worlds: list[World]) -> None:

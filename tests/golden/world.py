@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
-from nexus_core.cli import main
+from nexus_core.cli import run_process
 from nexus_core.testing import write_files
 
 SLOT = "/tmp/nexus-net-{:03}"  # noqa: S108 - the same name on every machine, and locked
@@ -136,7 +136,7 @@ class World:
     def run(self, *arguments: str, stdin: bytes = b"") -> Ran:
         """Run `nexus` in this process, as the console script would."""
         out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="\n") for _ in range(2))
-        threshold, search_path, code = gc.get_threshold(), list(sys.path), None
+        threshold, search_path = gc.get_threshold(), list(sys.path)
         with (
             patch("sys.argv", ["nexus", *arguments]),
             patch("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")),
@@ -144,9 +144,7 @@ class World:
             patch("sys.stderr", err),
         ):
             try:
-                main()
-            except SystemExit as ended:
-                code = ended.code
+                code = run_process()
             finally:
                 gc.set_threshold(*threshold)
                 sys.path[:] = search_path

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from tests.packaging.conftest import Environment, MakeEnvironment
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packaging")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="session")

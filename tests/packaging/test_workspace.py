@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from tests.packaging.conftest import Environment
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packaging")]
+pytestmark = pytest.mark.slow
 
 # Modules that Python, Nexus or its dependencies import, and one that only an entry point names.
 _PLANTED = ("__future__", "evil", "importlib_metadata", "json", "pathlib", "pluggy", "sitecustomize", "typer", "typing")

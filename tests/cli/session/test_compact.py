@@ -12,6 +12,7 @@ from nexus_core.testing import write_files
 from nexus_core.types.ledger import NewStep, Step
 from tests.cli.session.conftest import Talk
 from tests.conftest import Cli, InstallPlugin
+from tests.session.support import compaction_of
 
 pytestmark = pytest.mark.usefixtures("no_session_start")
 
@@ -25,7 +26,7 @@ def steps_of(nexus: Nexus, label: str) -> list[Step]:
 
 
 def compacted(cli: Cli, talk: Talk, nexus: Nexus) -> str:
-    """A session whose first three turns are summarised; its compaction."""
+    """A session whose first three turns are summarized; its compaction."""
     talk("main", *QUESTIONS)
     assert cli("session", "compact", "main").code == 0
     return steps_of(nexus, "main")[-1].id
@@ -43,14 +44,14 @@ def test_what_was_done_is_shown(cli: Cli, talk: Talk, nexus: Nexus) -> None:
     assert (outcome.code, outcome.err) == (0, "")
     lines = outcome.out.splitlines()
     assert lines[0].split() == ["session", "main"]
-    assert lines[1].split() == ["summarised", "3", "turns,", "6", "messages"]
-    assert lines[2].endswith(f"everything from step {step.data['first_kept']} on")
-    assert f"{step.data['tokens_before']:,} -> {step.data['tokens_after']:,} of " in lines[3]
+    assert lines[1].split() == ["summarized", "3", "turns,", "6", "messages"]
+    assert lines[2].endswith(f"everything from step {compaction_of(step).first_kept} on")
+    assert f"{compaction_of(step).tokens_before:,} -> {compaction_of(step).tokens_after:,} of " in lines[3]
     assert lines[4].split() == ["summarizer", "extractive"]
     assert lines[5].split() == ["step", step.id]
     assert lines[7].split() == ["FACTS", "RETAINED", "RECOVERABLE", "LOST"]
     assert lines[8].split()[0] == "paths"
-    assert step.data["focus"] == "part2"
+    assert compaction_of(step).focus == "part2"
 
 
 def test_a_trial_writes_nothing(cli: Cli, talk: Talk, nexus: Nexus) -> None:
@@ -60,7 +61,7 @@ def test_a_trial_writes_nothing(cli: Cli, talk: Talk, nexus: Nexus) -> None:
     outcome = cli("session", "compact", "main", "--dry-run")
 
     assert outcome.code == 0
-    assert "to summarise" in outcome.out
+    assert "to summarize" in outcome.out
     assert " -> at most " in outcome.out
     assert "summarizer" not in outcome.out
     assert steps_of(nexus, "main") == before
@@ -89,7 +90,7 @@ def test_where_there_is_nothing_to_summarise_it_says_so(cli: Cli, talk: Talk) ->
 
     assert (outcome.code, outcome.out) == (0, "")
     assert outcome.err == (
-        "There is nothing to summarise in main. The newest turns stay as they are "
+        "There is nothing to summarize in main. The newest turns stay as they are "
         "(compaction.keep_turns, 3 by default).\n"
     )
 
@@ -101,7 +102,7 @@ def test_dry_run_prints_why_there_is_nothing_to_summarize(cli: Cli, talk: Talk) 
 
     assert (outcome.code, outcome.out) == (0, "")
     assert outcome.err == (
-        "Would not compact main: there is nothing to summarise; the newest turns stay as they are (3 at least); "
+        "Would not compact main: there is nothing to summarize; the newest turns stay as they are (3 at least); "
         "set compaction.keep_turns to keep fewer.\n"
     )
 
@@ -159,7 +160,7 @@ def test_a_summarizer_that_fails_is_an_error_of_its_own(cli: Cli, talk: Talk, ne
     outcome = cli("session", "compact", "main")
 
     assert outcome.code == 5
-    assert outcome.err.startswith("Error: the conversation could not be summarised: command ")
+    assert outcome.err.startswith("Error: the conversation could not be summarized: command ")
     assert "extractive" in outcome.err
     assert steps_of(nexus, "main") == before
 
@@ -236,7 +237,7 @@ def test_without_a_plugin_that_says_what_stays_nothing_is_summarised(
     talk("main", *QUESTIONS)
     monkeypatch.setenv("NEXUS_PLUGINS", "-compaction")
 
-    assert cli("session", "compact", "main").err.startswith("There is nothing to summarise in main. ")
+    assert cli("session", "compact", "main").err.startswith("There is nothing to summarize in main. ")
 
 
 # ---- undo and expand ------------------------------------------------------------------------------------------------
@@ -394,7 +395,7 @@ def test_a_step_is_known_by_the_characters_that_a_summary_shows(cli: Cli, talk: 
     compaction = compacted(cli, talk, nexus)
     steps = steps_of(nexus, "main")
     short, kept = compaction[-6:], steps[-2].id
-    assert f"[{steps[1].id[-6:]}]" in str(steps[-1].data["summary"])
+    assert f"[{steps[1].id[-6:]}]" in str(compaction_of(steps[-1]).summary)
 
     expanded = json.loads(cli("session", "show", "--compacted", short, "--json").out)
     shown = json.loads(cli("session", "show", "main", "--step", steps[1].id[-6:], "--json").out)

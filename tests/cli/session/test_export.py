@@ -161,3 +161,41 @@ def test_messages_are_exported_without_secrets_unless_they_are_wanted(cli: Cli, 
     assert secret not in out
     assert "use [redacted:aws-key]" in out
     assert secret in cli("session", "export", "s", "--api", "openai", "--with-secrets").out
+
+
+@pytest.mark.parametrize("form", ["markdown", "html"])
+def test_document_is_the_same_in_a_file_and_on_standard_output(cli: Cli, work: Path, form: str) -> None:
+    cli("session", "import", CLAUDE)
+
+    written = cli("session", "export", "claude-bakery-1", "--format", form, "-o", "page", "--json")
+    printed = cli("session", "export", "claude-bakery-1", "--format", form)
+
+    assert json.loads(written.out)["format"] == form
+    assert printed.out == (work / "page").read_text(encoding="utf-8")
+    assert "claude-bakery-1" in printed.out
+
+
+@pytest.mark.parametrize("form", ["markdown", "html"])
+def test_document_has_no_secrets_unless_asked_for(cli: Cli, talk: Talk, form: str) -> None:
+    key = "sk-ant-api03-" + "A1b2C3d4" * 12
+    talk("s", f"my key is {key}")
+
+    assert key not in cli("session", "export", "s", "--format", form).out
+    assert key in cli("session", "export", "s", "--format", form, "--with-secrets").out
+
+
+def test_page_on_an_ascii_terminal_has_references_for_other_characters(
+    cli: Cli, talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk("s", "Grüße")
+    monkeypatch.setattr("nexus_core.cli.commands.session.export._can_print_unicode", lambda: False)
+
+    assert "Gr&#252;&#223;e" in cli("session", "export", "s", "--format", "html").out
+
+
+def test_document_options_that_do_not_fit_are_refused(cli: Cli, talk: Talk) -> None:
+    talk("s", "one")
+
+    assert cli("session", "export", "s", "--format", "html", "--with-forks").code == 2
+    assert cli("session", "export", "s", "--format", "html", "--api", "openai").code == 2
+    assert "html" in cli("session", "export", "s", "--format", "htm").err

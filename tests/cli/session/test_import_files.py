@@ -27,6 +27,7 @@ from nexus_core.transcripts.read import read_transcript
 from nexus_core.transfer.transcript_steps import read_totals
 from tests.cli.session.conftest import TypeIn
 from tests.conftest import ROOT, Cli
+from tests.effort import sampled
 from tests.transcripts.support import SAMPLES
 from tests.transcripts.test_corpus import FILES
 from tests.transfer.support import (
@@ -833,7 +834,7 @@ def _answers(cli: Cli, ledger: str, word: str) -> dict[str, Any]:
     return answers
 
 
-@pytest.mark.parametrize("name", sorted(GROWING_FILES))
+@pytest.mark.parametrize("name", sampled(sorted(GROWING_FILES), one_in=8))
 def test_import_line_by_line_gives_the_answers_of_an_import_at_once(
     cli: Cli, tmp_path: Path, nexus_home: Path, name: str
 ) -> None:
@@ -869,7 +870,7 @@ def _numbers(ledger: MemoryLedger) -> dict[str, object]:
         record.label: (
             read_totals(ledger, record.tip)._replace(steps=0),
             [message for step in live_steps_of(ledger, record.label) for message in step.messages],
-            record.data.get("model"),
+            record.payload.model,
         )
         for record in ledger.sessions(status=None)
     }
@@ -885,3 +886,42 @@ def test_import_under_a_later_session_id_continues_the_session(cli: Cli, tmp_pat
 
     listed = json.loads(cli("session", "list", "--json").out)["sessions"]
     assert [(each["label"], each["turns"]) for each in listed] == [("claude-s-1", 3)]
+
+
+# ---- how providers count --------------------------------------------------------------------------------------------
+
+
+def growing(tokens: int) -> str:
+    """A session of Claude Code in which every call has a thousand words, and so many tokens, more."""
+    lines = []
+    for number in range(6):
+        asked, said = f"u{number}", f"a{number}"
+        lines.append(user(asked, f"a{number - 1}" if number else None, "word " * 1200))
+        lines.append(assistant(said, asked, "So.", **usage(20_000 + number * tokens)))
+    return format_lines(*lines)
+
+
+@pytest.mark.parametrize(("tokens", "ratio"), [(1420, 1.0), (1988, 1.4)])
+def test_a_session_starts_from_what_imported_usage_teaches(
+    cli: Cli, work: Path, nexus: Nexus, tokens: int, ratio: float
+) -> None:
+    (work / "s.jsonl").write_text(growing(tokens), encoding="utf-8")
+    assert cli("session", "import", "s.jsonl").code == 0
+
+    budget = nexus.session("new", model="claude-opus-4-5").preview("word " * 5000).token_budget
+
+    assert budget.calibration is not None
+    assert budget.calibration.estimate == pytest.approx(ratio, abs=0.02)
+
+
+@pytest.mark.parametrize("arguments", [("--dry-run",), ()])
+def test_nothing_is_learned_from_a_dry_run_or_from_impossible_usage(
+    cli: Cli, work: Path, nexus: Nexus, arguments: tuple[str, ...]
+) -> None:
+    (work / "s.jsonl").write_text(growing(1988 if arguments else 9), encoding="utf-8")
+    assert cli("session", "import", "s.jsonl", *arguments).code == 0
+
+    budget = nexus.session("new", model="claude-opus-4-5").preview("word " * 5000).token_budget
+
+    assert budget.calibration is not None
+    assert (budget.calibration.replies, budget.calibration.estimate) == (0, 1.0)

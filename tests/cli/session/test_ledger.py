@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +14,7 @@ import pytest
 from nexus_core import Nexus
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.types.ledger import Step
-from tests.cli.conftest import Terminal
+from tests.cli.conftest import Watch
 from tests.cli.session.conftest import Talk
 from tests.conftest import Cli, InstallPlugin
 
@@ -154,7 +154,12 @@ def test_verifying_changes_nothing(cli: Cli, steps: Steps, path: Path) -> None: 
 # ---- repair ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("damage", [overwrite_header, lambda _path: None], ids=["no header", "none"])
+def forget_version(path: Path) -> None:
+    """Nothing else opens such a file."""
+    tamper(path, "pragma user_version = 0")
+
+
+@pytest.mark.parametrize("damage", [forget_version, lambda _path: None], ids=["no version", "none"])
 def test_everything_is_saved_from_a_file_whose_rows_are_whole(
     cli: Cli, steps: Steps, path: Path, work: Path, damage: Callable[[Path], None]
 ) -> None:
@@ -169,6 +174,19 @@ def test_everything_is_saved_from_a_file_whose_rows_are_whole(
     assert path.read_bytes() == before
     assert cli("ledger", "verify", "--ledger", "saved.db").code == 0
     assert "re three" in cli("session", "show", "main", "--ledger", "saved.db").out
+
+
+@pytest.mark.usefixtures("steps")
+def test_repair_of_a_file_without_its_header_names_recover(cli: Cli, path: Path, work: Path) -> None:
+    overwrite_header(path)
+    before = path.read_bytes()
+
+    outcome = cli("ledger", "repair", "saved.db")
+
+    assert (outcome.code, outcome.out) == (3, "")
+    assert f"`sqlite3 {path} .recover` may find more" in outcome.err
+    assert path.read_bytes() == before
+    assert not (work / "saved.db").exists()
 
 
 def test_a_sound_ledger_is_copied_with_every_step(cli: Cli, steps: Steps, work: Path) -> None:
@@ -238,7 +256,7 @@ def test_a_file_in_which_nothing_is_whole_makes_no_new_one(cli: Cli, work: Path)
     outcome = cli("ledger", "repair", "saved.db", "--ledger", "words.db")
 
     assert outcome.code == 3
-    assert "there is nothing in it that is whole" in outcome.err
+    assert "SQLite cannot read the file" in outcome.err
     assert not (work / "saved.db").exists()
 
 
@@ -279,21 +297,27 @@ def test_a_ledger_that_keeps_no_rows_says_that_it_cannot_be_repaired(cli: Cli, i
 
 
 @pytest.mark.parametrize(
-    "command", [["ledger", "verify"], ["ledger", "repair", "saved.db"], ["session", "stats"]], ids=str
+    ("command", "shown"),
+    [
+        (["ledger", "verify"], "Verifying"),
+        (["ledger", "repair", "saved.db"], "Copying"),
+        (["ledger", "copy", "saved.db"], "Copying"),
+        (["session", "stats"], "Counting"),
+        (["session", "search", "login"], ". Indexing"),
+        (["session", "export", "main", "-o", "file"], "Exporting"),
+        (["session", "compact", "main"], ". Summarizing"),
+    ],
+    ids=str,
 )
-def test_somebody_at_a_terminal_sees_how_far_it_is(
-    cli: Cli, steps: Steps, monkeypatch: pytest.MonkeyPatch, command: list[str]
+def test_long_work_with_a_ledger_shows_progress_on_a_terminal(
+    cli: Cli, steps: Steps, watch: Watch, command: list[str], shown: str
 ) -> None:
     assert steps
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr("nexus_core.text.console.PROGRESS_DELAY_SECONDS", -1)
-    monkeypatch.setenv("TERM", "xterm")
+    terminal = watch()
 
     assert cli(*command).code == 0
 
-    assert "%" in terminal.getvalue()
-    assert terminal.getvalue().count("\r") > 1
+    assert re.search(rf"\r\x1b\[2K{shown}.*\r\x1b\[2K", terminal.getvalue())  # drawn, and erased
 
 
 # ---- leaving out ----------------------------------------------------------------------------------------------------

@@ -31,12 +31,13 @@ def test_a_row_says_what_a_session_consists_of_and_where_it_stands(cli: Cli, tal
 
     heading, row = outcome.out.splitlines()
     assert outcome.code == 0
-    assert heading.split() == ["SESSION", "TURNS", "TOKENS", "CACHED", "CHANGED", "STATE", "MODEL", "DIRECTORY"]
-    label, turns, tokens, cached, _day, _time, state, model, directory = row.split()
-    assert (label, turns, cached, state, model, directory) == (
+    assert heading.split() == ["SESSION", "TURNS", "TOKENS", "CACHED", "COST", "CHANGED", "STATE", "MODEL", "DIRECTORY"]
+    label, turns, tokens, cached, cost, _day, _time, state, model, directory = row.split()
+    assert (label, turns, cached, cost, state, model, directory) == (
         "auth-bug",
         "3",
         "83%",
+        "$0.0019",
         "open",
         "claude-sonnet-4",
         str(work),
@@ -59,6 +60,7 @@ def test_the_rate_of_the_cache_is_that_of_all_recorded_calls(cli: Cli, talk: Tal
         "cached_input_tokens": 200,
         "cache_write_tokens": 30,
         "reasoning_tokens": 20,
+        "cache_write_1h_tokens": 0,
     }
     assert found["cache_hit_rate"] == round(200 / 480, 4)
 
@@ -72,7 +74,9 @@ def test_a_session_whose_calls_did_not_say_what_they_cost_has_no_rate(cli: Cli, 
     assert cli("session", "list").out.splitlines()[1].split()[3] == "-"
 
 
-def test_no_thread_is_read_to_list_sessions(cli: Cli, talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_thread_is_read_to_list_sessions_without_costs(
+    cli: Cli, talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     session = talk("s", *map(str, range(50)))
     session.fork("f").ask("And?")
     read: list[int | None] = []
@@ -83,7 +87,7 @@ def test_no_thread_is_read_to_list_sessions(cli: Cli, talk: Talk, monkeypatch: p
         return thread(self, tip, first=first, limit=limit)
 
     monkeypatch.setattr(StoreLedger, "thread", counting)
-    found = listed(cli)
+    found = listed(cli, "--no-cost")
 
     assert (found["s"]["turns"], found["f"]["turns"]) == (50, 51)
     assert all(limit is not None and limit <= 32 for limit in read)

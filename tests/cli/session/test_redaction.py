@@ -29,6 +29,8 @@ DOORS = {
     "export for Anthropic": ("session", "export", "all", "--api", "anthropic"),
     "export for Gemini": ("session", "export", "all", "--api", "gemini"),
     "neutral export": ("session", "export", "all", "--api", "neutral"),
+    "export as Markdown": ("session", "export", "all", "--format", "markdown"),
+    "export as HTML": ("session", "export", "all", "--format", "html"),
 }
 
 
@@ -72,6 +74,23 @@ def test_no_door_lets_a_secret_out(door: str, cli: Cli) -> None:
     assert outcome.code in (0, 1), outcome.err
     assert "[redacted:" in outcome.out
     assert leaked(outcome.out + outcome.err) == []
+
+
+@pytest.mark.acceptance("T10")
+@pytest.mark.parametrize(
+    "words", [("Quince",), ("Quince", "--exact"), ("Quince", "--json"), ("Quince", "--exact", "--json")]
+)
+def test_search_redacts_an_argument_that_only_its_name_gives_away(
+    nexus: Nexus, cli: Cli, words: tuple[str, ...]
+) -> None:
+    call = ToolCall("c1", "login", {"user": "ada", "password": "Quince-Marmalade7", "more": {"pin": ["x"]}})
+    messages = [Message("user", "Log in."), Message("assistant", (call,)), Message("tool", (ToolResult("c1", "ok"),))]
+    nexus.session("work", model="gpt-4o").record(AgentResult(messages=[*messages, Message("assistant", "Done.")]))
+
+    outcome = cli("session", "search", *words)
+
+    assert "work" in outcome.out
+    assert "Marmalade7" not in outcome.out
 
 
 @pytest.mark.acceptance("T10")

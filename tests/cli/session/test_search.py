@@ -20,7 +20,7 @@ KEY = "sk-ant-api03-" + "A1b2" * 10
 
 
 def found(cli: Cli, *arguments: str) -> list[dict[str, Any]]:
-    hits: list[dict[str, Any]] = json.loads(cli("session", "search", *arguments, "--json").out)["found"]
+    hits: list[dict[str, Any]] = json.loads(cli("session", "search", *arguments, "--exact", "--json").out)["found"]
     return hits
 
 
@@ -28,7 +28,7 @@ def test_each_finding_is_a_line_with_its_session_its_step_who_said_it_and_the_wo
     talk("bread", "How much flour?")
     talk("cake", "How much sugar?", "And how much\nflour?")
 
-    heading, *lines = cli("session", "search", "flour").out.splitlines()
+    heading, *lines = cli("session", "search", "flour", "--exact").out.splitlines()
 
     assert heading.split() == ["SESSION", "WHEN", "STEP", "WHO", "WORDS"]
     assert [(line.split()[0], *line.split(maxsplit=5)[4:]) for line in lines] == [
@@ -67,7 +67,7 @@ def test_what_forks_share_is_found_once_and_archived_sessions_are_looked_through
 def test_a_long_text_is_told_around_the_words(cli: Cli, talk: Talk) -> None:
     talk("s", "a" * 9_000 + " needle " + "b" * 9_000)
 
-    line = cli("session", "search", "needle").out.splitlines()[-1]
+    line = cli("session", "search", "needle", "--exact").out.splitlines()[-1]
 
     assert "…a" in line
     assert " needle b" in line
@@ -93,7 +93,9 @@ def test_calls_results_and_thoughts_are_looked_through(cli: Cli, talk: Talk, nex
 def test_no_secret_is_told(cli: Cli, talk: Talk) -> None:
     talk("s", f"The key is {KEY}, use it.")
 
-    outcomes = [cli("session", "search", text, *more) for text in ("key is", KEY) for more in ((), ("--json",))]
+    outcomes = [
+        cli("session", "search", text, *more) for text in ("key is", KEY) for more in ((), ("--json",), ("--exact",))
+    ]
 
     assert all("[redacted:" in outcome.out for outcome in outcomes)
     assert not any(KEY[:20] in outcome.out for outcome in outcomes)
@@ -118,7 +120,7 @@ def test_a_damaged_session_is_named_and_the_others_are_looked_through(
     nexus.close()
     tamper(nexus_home / "ledger.db", lambda file: file.execute("delete from steps where id = ?", (tip,)))
 
-    outcome = cli("session", "search", "flour")
+    outcome = cli("session", "search", "flour", "--exact")
 
     assert outcome.code == 3
     assert [line.split()[0] for line in outcome.out.splitlines()] == ["SESSION", "whole", "whole"]
@@ -138,3 +140,58 @@ def test_a_clock_that_was_set_back_changes_nothing_in_the_order(
         "re first flour",
         "first flour",
     ]
+
+
+def test_question_in_plain_words_is_answered_by_rank(cli: Cli, talk: Talk) -> None:
+    talk("bread", "How much rye flour?", "And salt?")
+    talk("auth", "We changed the auth middleware in src/auth.py", "Which cookies are set?")
+
+    heading, first, *_ = cli("session", "search", "where did we change the auth middleware?").out.splitlines()
+
+    assert heading.split() == ["SESSION", "WHEN", "STEP", "WHO", "WORDS"]
+    assert first.split()[0] == "auth"
+    assert "We changed the auth middleware in src/auth.py" in first
+    assert cli("session", "show", "auth", "--step", first.split()[3]).code == 0
+
+
+def test_ranked_json_has_the_keys_of_the_exact_one_and_the_score(cli: Cli, talk: Talk) -> None:
+    talk("bread", "How much rye flour?")
+
+    ranked = json.loads(cli("session", "search", "flours of Kevin", "--json").out)
+    exact = json.loads(cli("session", "search", "flour", "--exact", "--json").out)
+
+    assert set(ranked["found"][0]) == {*exact["found"][0], "score"}
+    assert set(ranked) == {*exact, "coverage", "unknown_names"}
+    assert ranked["unknown_names"] == ["Kevin"]
+    assert 0 < ranked["coverage"] < 1
+
+
+def test_filters_restrict_a_ranked_search(cli: Cli, talk: Talk, tmp_path: Path) -> None:
+    talk("bread", "How much rye flour?")
+
+    def hits(*arguments: str) -> list[tuple[str, str]]:
+        found = json.loads(cli("session", "search", "flour", *arguments, "--json").out)["found"]
+        return [(hit["role"], hit["kind"]) for hit in found]
+
+    assert hits("--role", "user") == [("user", "input")]
+    assert hits("--kind", "reply") == [("assistant", "reply")]
+    assert len(hits("--since", "1h", "--here")) == 2
+    assert hits("--until", "2001-01-01") == hits("--directory", str(tmp_path / "elsewhere")) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--since", "yesterdayish"), "'yesterdayish' is not a time"),
+        (("--role", "asistant"), "did you mean 'assistant'?"),
+        (("--kind", "replies"), "did you mean 'reply'?"),
+        (("--exact", "--role", "user"), "--exact looks through everything"),
+    ],
+)
+def test_wrong_filter_is_refused_with_a_hint(cli: Cli, talk: Talk, arguments: tuple[str, ...], message: str) -> None:
+    talk("bread", "How much rye flour?")
+
+    outcome = cli("session", "search", "flour", *arguments)
+
+    assert outcome.code == 2
+    assert message in outcome.err

@@ -45,7 +45,8 @@ def answer(text: str) -> Any:
             return {name: plain(each, name) for name, each in value.items() if name not in changing}
         if isinstance(value, list):
             return [plain(each) for each in value]
-        if key in ("created", "updated", "chain", "digest"):
+        is_time = isinstance(value, str) and value.startswith("[Session started: ")
+        if is_time or key in ("created", "updated", "chain", "digest"):
             return "…"
         return "ID" if isinstance(value, str) and len(value.partition(":")[0]) == 26 else value
 

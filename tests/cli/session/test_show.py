@@ -69,7 +69,7 @@ def test_the_beginning_says_what_the_session_is_and_what_it_waits_for(cli: Cli, 
     assert heading[0].endswith("tokens, archived, open, claude-sonnet-4")
     assert heading[1].startswith("changed ")
     assert heading[2:] == [
-        "cost 480 in (83% cached), 100 out (40 reasoning), 60 put into the cache",
+        "usage 480 in (83% cached), 100 out (40 reasoning), 60 put into the cache",
         "forked from first",
         "also called s",
         "waits for look (t1), look (t2)",

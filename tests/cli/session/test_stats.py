@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from nexus_core import Nexus
+from nexus_core.ledger.ledger import walk_back
 from nexus_core.request.cache_report import list_cache_reports
 from nexus_core.request.prefix import PrefixStore
 from nexus_core.testing import write_files
-from nexus_core.thread.lookup import walk_back
 from nexus_core.tokens.counters import get_model
 from nexus_core.types.messages import Message, Role
 from tests.cli.session.conftest import Talk
@@ -62,9 +62,11 @@ def test_every_field_of_usage_is_added_up_in_all_and_by_model(cli: Cli) -> None:
         "cached_input_tokens": 425,
         "cache_write_tokens": 60,
         "reasoning_tokens": 40,
+        "cache_write_1h_tokens": 0,
         "cache_hit_rate": round(425 / 580, 4),
     }
-    assert facts["models"][1] == {
+    assert facts["models"][1]["cost"]["total"] == 0.000289
+    assert facts["models"][1] | {"cost": None} == {
         "model": "gpt-4o",
         "replies": 1,
         "input_tokens": 100,
@@ -72,7 +74,9 @@ def test_every_field_of_usage_is_added_up_in_all_and_by_model(cli: Cli) -> None:
         "cached_input_tokens": 25,
         "cache_write_tokens": 0,
         "reasoning_tokens": None,
+        "cache_write_1h_tokens": 0,
         "cache_hit_rate": 0.25,
+        "cost": None,
     }
 
 
@@ -90,14 +94,14 @@ def test_the_tables_say_the_same(cli: Cli) -> None:
 
     assert out[:2] == ["session      main", "turns        2"]
     assert ["look", "2"] in [line.split() for line in out]
-    assert out[-1].split() == ["all", "3", "580", "425", "73%", "60", "107", "40"]
+    assert out[-1].split() == ["all", "3", "580", "425", "73%", "60", "107", "40", "$0.0022"]
 
 
 @pytest.mark.usefixtures("main")
 def test_reasoning_that_was_not_reported_is_a_dash(cli: Cli) -> None:
     out = cli("session", "stats", "main").out.splitlines()
 
-    assert [line.split()[-1] for line in out if line.startswith("gpt-4o ")] == ["-"]
+    assert [line.split()[-2] for line in out if line.startswith("gpt-4o ")] == ["-"]
 
 
 def test_tokens_are_those_of_their_counter(cli: Cli, talk: Talk, nexus: Nexus) -> None:
@@ -118,7 +122,7 @@ def test_a_reply_that_does_not_say_what_it_cost_is_counted_without(cli: Cli, nex
     (model,) = json.loads(cli("session", "stats", "main", "--json").out)["models"]
 
     assert model == {"model": "", "replies": 1}
-    assert cli("session", "stats").out.splitlines()[-1].split() == ["(unknown)", "1", *"------"]
+    assert cli("session", "stats").out.splitlines()[-1].split() == ["(unknown)", "1", *"-------"]
 
 
 def test_what_does_not_say_who_has_answered_counts_for_the_model_that_was_asked(cli: Cli, nexus: Nexus) -> None:

@@ -1,0 +1,229 @@
+"""`nexus acp`: an editor of the official package talks to agents of Nexus."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import acp
+import pytest
+from acp.schema import AllowedOutcome, DeniedOutcome
+
+from nexus_core import Nexus
+from nexus_plugins.mcp._tools import ToolDefinition, store_catalog
+from tests.agents.wire import KEY, VARIABLE, streamed, write_settings
+from tests.conftest import Cli
+from tests.plugins.mcp.world import define, script, servers_of, survivors
+from tests.plugins.providers.endpoints import Answer, Server, serving
+from tests.terminal import run_in_terminal
+
+pytestmark = pytest.mark.slow
+
+PIXEL = base64.b64encode(bytes.fromhex("89504e470d0a1a0a")).decode()
+
+
+class AskedEditor:
+    """The editor's side, with the official package. It answers questions with an option."""
+
+    def __init__(self, answer: str = "allow") -> None:
+        self.answer = answer
+        self.updates: list[Any] = []
+        self.asked: list[Any] = []
+
+    def on_connect(self, conn: Any) -> None:
+        pass
+
+    async def session_update(self, session_id: str, update: Any, **_: Any) -> None:  # noqa: ARG002 - the protocol's
+        self.updates.append(update)
+
+    async def request_permission(self, session_id: str, tool_call: Any, options: list[Any], **_: Any) -> Any:  # noqa: ARG002 - as above
+        self.asked.append((tool_call, options))
+        cancelled = DeniedOutcome(outcome="cancelled")
+        selected = AllowedOutcome(outcome="selected", option_id=self.answer)
+        return acp.RequestPermissionResponse(outcome=selected if self.answer else cancelled)
+
+    def said(self, kind: str) -> str:
+        return "".join(each.content.text for each in self.updates if each.session_update == kind)
+
+
+@pytest.fixture
+def server(nexus_home: Path) -> Iterator[Server]:
+    """A local server that the user's settings name. It says hello."""
+    with serving(streamed("openai", "Hello there.")) as running:
+        write_settings(nexus_home, running.url, "openai")
+        yield running
+
+
+def edit(work: Path, use: Callable[[Any], Awaitable[Any]], editor: AskedEditor | None = None) -> AskedEditor:
+    """Start `nexus acp` as an editor does, and use it."""
+    own = editor or AskedEditor()
+
+    async def main() -> None:
+        async with acp.spawn_agent_process(
+            own,  # type: ignore[arg-type]  # it has what the agent calls
+            sys.executable,
+            *("-m", "nexus_core", "acp"),
+            cwd=work,
+            env={**os.environ, VARIABLE: KEY},
+            use_unstable_protocol=True,
+        ) as (agent, process):
+            await agent.initialize(protocol_version=acp.PROTOCOL_VERSION)
+            await use(agent)
+            assert process.stdin is not None
+            process.stdin.close()
+            assert await process.wait() == 0
+
+    asyncio.run(main())
+    return own
+
+
+async def ask(agent: Any, session: str, text: str) -> Any:
+    return await agent.prompt(prompt=[acp.text_block(text)], session_id=session)
+
+
+def test_a_prompt_is_answered_in_pieces_and_stored(work: Path, server: Server, nexus: Nexus) -> None:
+    names: list[str] = []
+
+    async def use(agent: Any) -> None:
+        names.append((await agent.new_session(cwd=str(work), mcp_servers=[])).session_id)
+        response = await ask(agent, names[0], "Hi")
+        assert (response.stop_reason, response.usage.input_tokens) == ("end_turn", 11)
+
+    editor = edit(work, use)
+
+    assert editor.said("agent_message_chunk") == "Hello there."
+    assert len([each for each in editor.updates if each.session_update == "agent_message_chunk"]) > 1
+    assert editor.said("agent_thought_chunk") == "Hm."
+    assert nexus.session(names[0]).messages[-1].content == "Hello there."
+    assert len(server.bodies) == 1
+
+
+def test_images_and_files_of_a_prompt_reach_the_model(work: Path, server: Server) -> None:
+    async def use(agent: Any) -> None:
+        session = (await agent.new_session(cwd=str(work), mcp_servers=[])).session_id
+        resource = acp.embedded_text_resource("file:///a.py", "x = 1")
+        blocks = [acp.text_block("Look:"), acp.image_block(PIXEL, "image/png"), acp.resource_block(resource)]
+        await agent.prompt(prompt=blocks, session_id=session)
+
+    edit(work, use)
+
+    sent = json.dumps(server.body["messages"][-1])
+    assert PIXEL in sent
+    assert "file:///a.py\\nx = 1" in sent
+
+
+def test_sessions_are_listed_loaded_forked_and_resumed(work: Path, server: Server) -> None:
+    async def use(agent: Any) -> None:
+        first = (await agent.new_session(cwd=str(work), mcp_servers=[])).session_id
+        await ask(agent, first, "My name is Ada.")
+        copy = (await agent.fork_session(session_id=first, cwd=str(work))).session_id
+        await ask(agent, copy, "In the copy.")
+        await agent.resume_session(session_id=first, cwd=str(work))
+        await ask(agent, first, "Who am I?")
+        listed = (await agent.list_sessions(cwd=str(work))).sessions
+        assert {each.session_id for each in listed} == {first, copy}
+        assert not (await agent.list_sessions(cwd="/tmp")).sessions  # noqa: S108 - only named
+        await agent.close_session(session_id=first)
+        await agent.load_session(session_id=first, cwd=str(work), mcp_servers=[])
+
+    editor = edit(work, use)
+
+    resumed = json.dumps(server.bodies[2]["messages"])
+    assert "My name is Ada." in resumed
+    assert "In the copy." not in resumed
+    assert "My name is Ada.Who am I?" in editor.said("user_message_chunk")
+
+
+@pytest.mark.parametrize(
+    ("answer", "result"),
+    [("allow", '["echo", {"a": "1"}]'), ("reject", "did not allow it"), ("", "did not allow it")],
+)
+def test_the_editor_is_asked_for_permission(
+    work: Path, server: Server, nexus: Nexus, *, answer: str, result: str
+) -> None:
+    define(nexus.home, good=script())
+    store_catalog(nexus.home, servers_of(nexus)["good"], [ToolDefinition("echo", "Says it again.", {"type": "object"})])
+    called = streamed("openai", "Let me look.", ("mcp__good__echo", {"a": "1"}))
+    server.answers[:] = [called, streamed("openai", "I see.", reply="r2")]
+
+    async def use(agent: Any) -> None:
+        session = (await agent.new_session(cwd=str(work), mcp_servers=[])).session_id
+        await ask(agent, session, "Go.")
+
+    editor = edit(work, use, AskedEditor(answer))
+
+    ((call, options),) = editor.asked
+    assert call.raw_input == {"a": "1"}
+    assert [each.kind for each in options] == ["allow_once", "allow_always", "reject_once"]
+    updates = [each for each in editor.updates if each.session_update in {"tool_call", "tool_call_update"}]
+    assert {each.tool_call_id for each in updates} == {call.tool_call_id}
+    assert updates[-1].status == ("completed" if answer == "allow" else "failed")
+    assert server.bodies[-1]["messages"][-1]["content"].endswith(result)
+    assert survivors(nexus.home) == []
+
+
+def test_a_turn_is_cancelled_and_what_was_said_is_stored(work: Path, server: Server, nexus: Nexus) -> None:
+    server.answers[:] = [streamed("openai", "So far. " + "More. " * 500, pause=0.002)]
+    names: list[str] = []
+    editor = AskedEditor()
+
+    async def use(agent: Any) -> None:
+        names.append((await agent.new_session(cwd=str(work), mcp_servers=[])).session_id)
+        turn = asyncio.ensure_future(ask(agent, names[0], "Go."))
+        while "So far" not in editor.said("agent_message_chunk"):  # noqa: ASYNC110 - the package announces none
+            await asyncio.sleep(0.01)
+        await agent.cancel(session_id=names[0])
+        assert (await turn).stop_reason == "cancelled"
+
+    edit(work, use, editor)
+
+    assert nexus.session(names[0]).messages[-1].content.startswith("So far")
+    assert not nexus.session(names[0]).is_open
+
+
+def test_mistakes_and_failures_are_errors_of_the_protocol(work: Path, server: Server) -> None:
+    server.answers[:] = [Answer({"error": {"message": "wrong key"}}, status=401), streamed("openai", "Back.")]
+
+    async def fails(request: Awaitable[Any]) -> tuple[int, str]:
+        with pytest.raises(acp.RequestError) as caught:
+            await request
+        return caught.value.code, str(caught.value)
+
+    async def use(agent: Any) -> None:
+        directory = str(work)
+        session = (await agent.new_session(cwd=directory, mcp_servers=[])).session_id
+        assert await fails(ask(agent, "nothing", "Hi")) == (-32602, "session 'nothing' is not open")
+        assert (await fails(agent.load_session(session_id="nothing", cwd=directory, mcp_servers=[])))[0] == -32602
+        assert (await fails(agent.new_session(cwd="relative", mcp_servers=[])))[0] == -32602
+        assert (await fails(agent.new_session(cwd="/no/such/directory", mcp_servers=[])))[0] == -32602
+        assert (await fails(agent.prompt(prompt=[], session_id=session)))[0] == -32602
+        code, text = await fails(ask(agent, session, "Hi"))
+        assert code == -32603
+        assert "wrong key" in text
+        assert (await ask(agent, session, "Hi again")).stop_reason == "end_turn"
+
+    editor = edit(work, use)
+
+    assert editor.said("agent_message_chunk") == "Back."
+
+
+def test_a_person_at_a_terminal_is_told_what_to_use(work: Path) -> None:
+    screen = run_in_terminal(["acp"], work)
+
+    assert screen.code == 2
+    assert "nexus chat talks to you" in screen.text
+
+
+def test_without_its_extra_it_says_what_to_install(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+
+    result = cli("acp")
+
+    assert result.code == 4
+    assert "pip install 'nexusctx[acp]'" in result.err

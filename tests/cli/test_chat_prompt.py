@@ -1,0 +1,279 @@
+"""`nexus chat` at a real terminal: keys, streamed Markdown, commands, permission questions and the status line."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nexus_core import Nexus
+from nexus_core.testing import write_files
+from tests.agents.wire import KEY, VARIABLE, streamed, write_settings
+from tests.plugins.mcp.world import define, script, survivors
+from tests.plugins.providers.endpoints import Answer, Server, serving
+from tests.terminal import TerminalProgram
+
+pytestmark = pytest.mark.slow
+
+CTRL_C, CTRL_D, TAB = "\x03", "\x04", "\t"
+ENTER = "\r"
+
+
+@pytest.fixture
+def server(nexus_home: Path) -> Iterator[Server]:
+    """A local server that the user's settings name. It says hello."""
+    with serving(streamed("openai", "# Hello\n\nIt is *nice*.")) as running:
+        write_settings(nexus_home, running.url, "openai")
+        yield running
+
+
+def open_chat(work: Path, *arguments: str, columns: int = 80, **variables: str) -> TerminalProgram:
+    given = {VARIABLE: KEY, **variables}
+    program = TerminalProgram(["chat", "--session", "s", *arguments], work, columns=columns, variables=given)
+    program.wait_for("/help lists the commands.")
+    program.wait_for("cost")
+    return program
+
+
+def send(program: TerminalProgram, text: str) -> None:
+    program.type(text + ENTER)
+
+
+def sent(server: Server) -> Any:
+    return server.bodies[-1]["messages"][-1]["content"]
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+@pytest.mark.usefixtures("server")
+def test_a_message_is_answered_in_formatted_markdown(work: Path, columns: int) -> None:
+    with open_chat(work, columns=columns) as program:
+        send(program, "Hi")
+        program.wait_for("It is nice.")
+        program.wait_for("from the cache")
+        status = next(line for line in program.lines if "tokens ·" in line)
+        send(program, "/quit")
+        code = program.wait()
+
+    assert code == 0
+    assert "# Hello" not in program.text
+    assert status.startswith(" gpt-4o · s · 0.")
+    assert "% of 128,000 tokens · 0% from the cache · cost <$0.0001" in status
+
+
+@pytest.mark.usefixtures("server")
+def test_the_end_of_input_leaves(work: Path) -> None:
+    with open_chat(work) as program:
+        program.type(CTRL_D)
+
+        assert program.wait() == 0
+
+
+def test_ctrl_c_ends_the_turn_and_the_chat_goes_on(work: Path, server: Server, nexus: Nexus) -> None:
+    slow = streamed("openai", "So far. " + "More. " * 500, pause=0.002)
+    server.answers[:] = [slow, streamed("openai", "Second reply.")]
+
+    with open_chat(work) as program:
+        send(program, "Go.")
+        program.wait_for("So far.")
+        program.type(CTRL_C)
+        program.wait_for("(stopped; what was said is stored)")
+        send(program, "And now?")
+        program.wait_for("Second reply.")
+        program.type(CTRL_D)
+        program.wait()
+
+    stored = [message.content for message in nexus.session("s").messages]
+    assert any(each.startswith("So far.") for each in stored)
+    assert not nexus.session("s").is_open
+
+
+@pytest.mark.usefixtures("server")
+def test_ctrl_c_twice_at_the_prompt_leaves(work: Path) -> None:
+    with open_chat(work) as program:
+        program.type(CTRL_C)
+        program.wait_for("Ctrl-C again")
+        program.type(CTRL_C)
+
+        assert program.wait() == 130
+
+
+def test_several_lines_are_typed_and_pasted_as_one_message(work: Path, server: Server) -> None:
+    with open_chat(work) as program:
+        program.type(f"one\x1b{ENTER}two\\{ENTER}\x1b[200~three\nfour\x1b[201~")
+        program.wait_for("four")
+        send(program, "")
+        program.wait_for("It is nice.")
+        program.type(CTRL_D)
+        program.wait()
+
+    assert sent(server).endswith("one\ntwo\nthree\nfour")
+
+
+def test_an_editor_writes_the_message(work: Path, server: Server, tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\nprintf " from the editor" >> "$1"\n')
+    editor.chmod(0o755)
+
+    with open_chat(work, EDITOR=str(editor), VISUAL=str(editor)) as program:
+        program.type("Text\x18\x05")
+        program.wait_for("Text from the editor")
+        send(program, "")
+        program.wait_for("It is nice.")
+        program.type(CTRL_D)
+        program.wait()
+
+    assert sent(server).endswith("Text from the editor")
+
+
+def test_the_history_is_kept_for_the_next_chat_and_is_private(work: Path, server: Server, nexus_home: Path) -> None:
+    with open_chat(work) as program:
+        send(program, "A long question")
+        program.wait_for("It is nice.")
+        program.type(CTRL_D)
+        program.wait()
+
+    with open_chat(work) as program:
+        program.type("\x1b[A")
+        program.wait_for("> A long question")
+        send(program, "?")
+        program.wait_for("It is nice.")
+        program.type(CTRL_D)
+        program.wait()
+
+    assert sent(server).endswith("A long question?")
+    assert stat.S_IMODE(os.stat(nexus_home / "chat_history").st_mode) == 0o600  # noqa: PTH116 - as in the program
+
+
+@pytest.mark.usefixtures("server")
+def test_commands_and_names_are_completed(work: Path) -> None:
+    with open_chat(work) as program:
+        program.type(f"/expl{TAB}")
+        program.wait_for("> /explain")
+        program.type(f"\x15/agent man{TAB}")
+        program.wait_for("> /agent manager")
+        program.type("\x15" + CTRL_D)
+
+        assert program.wait() == 0
+
+
+@pytest.mark.usefixtures("server")
+def test_every_command_can_be_used(work: Path) -> None:
+    with open_chat(work, NEXUS_PAGER="cat") as program:
+        send(program, "Hi")
+        program.wait_for("It is nice.")
+        for command, expected in {
+            "/help": "Summarize earlier turns",
+            "/context": "4 sections of the system prompt",
+            "/tokens": "at published prices",
+            "/memory": "Nothing found.",
+            "/mcp list": "no servers",
+            "/model gpt-4.1": "model gpt-4.1",
+            "/agent manager": "agent role manager",
+            "/session": "TURNS",
+            "/fork copy": "session copy, a copy",
+            "/session s": "session s",
+            "/explain provider.model": "gpt-4o",
+            "/compact": "There is nothing to summarize in s.",
+            "/undo": "there is nothing to undo",
+            "/init": "Next: fill in these files",
+            "/show": "It is nice",
+        }.items():
+            send(program, command)
+            program.wait_for(expected)
+        program.type(CTRL_D)
+
+        assert program.wait() == 0
+
+
+@pytest.mark.usefixtures("server")
+def test_mistakes_have_an_error_and_the_chat_goes_on(work: Path) -> None:
+    with open_chat(work) as program:
+        for command, expected in {
+            "/hlp": "/help",
+            "/compact": "nothing was said in this session yet",
+            "/fork": "a copy needs a name",
+            "/explain 'x": "close the quotes",
+            "/mcp connect": "the name of one server",
+            "/mcp connect nothing": "nothing",
+            "/session nothing": "no session",
+            "/resume": "no turn is open",
+        }.items():
+            send(program, command)
+            program.wait_for(expected)
+        send(program, "//etc is a directory")
+        program.wait_for("It is nice.")
+        program.type(CTRL_D)
+
+        assert program.wait() == 0
+
+
+def test_an_error_of_the_provider_leaves_a_turn_that_can_be_resumed(work: Path, server: Server) -> None:
+    failure = Answer({"error": {"message": "no such model"}}, status=404)
+    server.answers[:] = [failure, streamed("openai", "Now it works.")]
+
+    with open_chat(work) as program:
+        send(program, "Hi")
+        program.wait_for("no such model")
+        program.wait_for("/resume sends the call again")
+        send(program, "/resume")
+        program.wait_for("Now it works.")
+        program.type(CTRL_D)
+
+        assert program.wait() == 0
+
+
+@pytest.mark.parametrize(("key", "result"), [("y", '["echo", {"a": "1"}]'), ("n", "the user did not allow it")])
+def test_a_tool_of_a_server_runs_if_the_user_agrees(
+    work: Path, server: Server, nexus_home: Path, key: str, result: str
+) -> None:
+    define(nexus_home, good=script())
+    called = streamed("openai", "Let me look.", ("mcp__good__echo", {"a": "1"}))
+    server.answers[:] = [called, streamed("openai", "I see.", reply="r2")]
+
+    with open_chat(work) as program:
+        send(program, "/mcp connect good")
+        program.wait_for("good has 1 tool for the model: mcp__good__echo")
+        send(program, "Go.")
+        program.wait_for("[a]lways in this chat:")
+        asked = program.text
+        send(program, key)
+        program.wait_for("I see.")
+        send(program, "/mcp disconnect good")
+        program.wait_for("good is stopped")
+        program.type(CTRL_D)
+        code = program.wait()
+
+    assert code == 0
+    assert '▸ mcp__good__echo(a="1")' in asked
+    assert 'mcp__good__echo {"a":"1"}' in asked
+    assert server.bodies[-1]["messages"][-1]["content"].endswith(result)
+    assert survivors(nexus_home) == []
+
+
+@pytest.mark.usefixtures("server")
+def test_styles_are_left_out_if_no_color_is_wanted(work: Path) -> None:
+    with open_chat(work, NO_COLOR="1") as program:
+        send(program, "Hi")
+        program.wait_for("It is nice.")
+        program.type(CTRL_D)
+        program.wait()
+
+    assert b"\x1b[31m" not in program.written
+    assert b"\x1b[38;" not in program.written
+
+
+def test_a_project_that_is_not_trusted_starts_nothing(work: Path, server: Server) -> None:
+    write_files(work, {".nexus3/mcp.json": '{"servers": [{"name": "evil", "command": ["touch", "evil"]}]}'})
+
+    with open_chat(work) as program:
+        send(program, "/mcp connect evil")
+        program.wait_for("not approved")
+        program.type(CTRL_D)
+        program.wait()
+
+    assert not (work / "evil").exists()
+    assert not server.bodies
