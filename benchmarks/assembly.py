@@ -25,7 +25,7 @@ from benchmarks.measuring.script import Script  # noqa: E402 - as above
 from benchmarks.measuring.threads import build_thread  # noqa: E402 - as above
 from benchmarks.measuring.timing import medians  # noqa: E402 - as above
 from nexus_core import Nexus  # noqa: E402 - as above
-from nexus_core.request.static_cache import MIN_FILE_AGE_NS, list_watched_paths  # noqa: E402 - as above
+from nexus_core.request.static_context import MIN_FILE_AGE_NS, list_watched_paths  # noqa: E402 - as above
 from nexus_core.types.ledger import NewStep  # noqa: E402 - as above
 from nexus_core.types.messages import Message  # noqa: E402 - as above
 from nexus_plugins.ledger import _statements as sql  # noqa: E402 - as above

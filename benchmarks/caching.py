@@ -19,25 +19,30 @@ import sys
 import tempfile
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "plugins")]
 
-from benchmarks.measuring.reports import Report  # noqa: E402 - after the path is set
+from benchmarks.measuring.conversations import (  # noqa: E402 - after the path is set
+    MODEL,
+    Call,
+    ChatMessage,
+    is_call,
+    measure_piece,
+    read_conversations,
+)
+from benchmarks.measuring.reports import Report  # noqa: E402 - as above
 from benchmarks.measuring.rows import Row  # noqa: E402 - as above
 from benchmarks.measuring.script import Script  # noqa: E402 - as above
-from nexus_core import MessageError, Nexus, fit, repair  # noqa: E402 - as above
-from nexus_core.tokens.counters import open_counter  # noqa: E402 - as above
-from nexus_core.transcripts.read import read_transcript  # noqa: E402 - as above
+from nexus_core import Nexus, fit  # noqa: E402 - as above
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from nexus_core import Session
 
-MODEL = "gpt-4o"
 WINDOW = 32_768
 RESERVED = 8_000
 """Tokens that all three keep free for the reply."""
@@ -46,34 +51,6 @@ QUESTION = "Why does this happen, and what else depends on it? " * 10
 ANSWER = "It happens because of the change that was made above. " * 10
 EVERY = 20
 """Turns between two edits of the instructions."""
-MIN_CALLS = 30
-"""Transcripts with fewer model calls never fill the window."""
-COUNTER = open_counter(MODEL)
-
-OVERHEAD = 4
-"""Tokens of a message besides its texts."""
-
-ChatMessage = dict[str, Any]
-
-
-class Call(NamedTuple):
-    """A request, piece by piece: each as text, with its tokens; the system prompt first."""
-
-    pieces: list[tuple[str, int]]
-
-    @property
-    def tokens(self) -> int:
-        """All of it."""
-        return sum(tokens for _, tokens in self.pieces)
-
-    def shared_with(self, other: Call) -> int:
-        """The tokens with which both begin."""
-        shared = 0
-        for (one, tokens), (another, _) in zip(self.pieces, other.pieces, strict=False):
-            if one != another:
-                break
-            shared += tokens
-        return shared
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -131,61 +108,6 @@ def make_conversation(turns: int) -> list[ChatMessage]:
         messages.append({"role": "user", "content": f"{number}: {QUESTION}"})
         messages.append({"role": "assistant", "content": f"{number}: {ANSWER}"})
     return messages
-
-
-def read_conversations(folder: Path) -> dict[str, list[ChatMessage]]:
-    """By file name, every transcript below the folder that has enough calls, as chat messages."""
-    found = {}
-    for path in sorted(folder.rglob("*.jsonl")):
-        try:
-            transcript = read_transcript(path.read_text(encoding="utf-8"), path.name)
-        except MessageError:
-            continue
-        messages = join_messages(write_chat(message) for message in transcript.messages)
-        if sum(is_call(messages, index) for index in range(len(messages))) >= MIN_CALLS:
-            found[f"{transcript.format} {path.stem}"] = messages
-    return found
-
-
-def write_chat(message: Any) -> list[ChatMessage]:  # noqa: ANN401 - a neutral message
-    """A neutral message in the shape of chat completions; media and reasoning are left out."""
-    if message.tool_results:
-        return [{"role": "tool", "tool_call_id": each.call_id, "content": each.text} for each in message.tool_results]
-    written: ChatMessage = {"role": message.role, "content": message.content}
-    if message.tool_calls:
-        written["tool_calls"] = [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": call.name, "arguments": json.dumps(dict(call.arguments))},
-            }
-            for call in message.tool_calls
-        ]
-    return [written]
-
-
-def join_messages(written: Iterable[list[ChatMessage]]) -> list[ChatMessage]:
-    """One message for each run of the same role, every call with its results, as an agent sends them."""
-    joined: list[ChatMessage] = []
-    for message in repair([each for messages in written for each in messages], "openai", source="openai").messages:
-        last = joined[-1] if joined else {"role": ""}
-        is_empty = not (message.get("content") or message.get("tool_calls") or message["role"] == "tool")
-        if is_empty or message["role"] == "system":
-            continue
-        if message["role"] == last["role"] and message["role"] != "tool" and not last.get("tool_calls"):
-            joined[-1] = last | message | {"content": f"{last['content'] or ''}\n{message['content'] or ''}"}
-        elif joined or message["role"] == "user":
-            joined.append(message)
-    return joined
-
-
-def is_call(messages: Sequence[ChatMessage], index: int) -> bool:
-    """True if a model is called after this message: a reply comes next."""
-    return (
-        messages[index]["role"] != "assistant"
-        and index + 1 < len(messages)
-        and messages[index + 1]["role"] == "assistant"
-    )
 
 
 # The programs ---------------------------------------------------------------------------------------------------------
@@ -256,13 +178,6 @@ def cut_calls(conversation: Sequence[ChatMessage], window: int) -> Iterator[Call
         if is_call(conversation, index):
             fitted = fit(conversation[: index + 1], model=MODEL, budget=window - RESERVED - system[1], api="openai")
             yield Call([system, *(measure_piece(each) for each in fitted.messages)])
-
-
-def measure_piece(message: ChatMessage) -> tuple[str, int]:
-    """A message as text, with its tokens: content, tool calls and what a message costs besides."""
-    functions = [call["function"] for call in message.get("tool_calls", ())]
-    texts = [message.get("content") or "", *(each["name"] + each["arguments"] for each in functions)]
-    return json.dumps(message, sort_keys=True), sum(map(COUNTER.count, texts)) + OVERHEAD
 
 
 if __name__ == "__main__":

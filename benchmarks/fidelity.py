@@ -1,21 +1,31 @@
-"""What is left of planted facts after compactions, beside LangChain's summarisation and a plain prompt.
+"""What is left of planted facts after compactions, beside LangChain's summarization and a plain prompt.
 
-    python benchmarks/fidelity.py [--facts N] [--tokens N] [--quick] [--cache DIR] [--without-peers] [--json FILE]
+    python benchmarks/fidelity.py [--facts N] [--tokens N] [--transcripts DIR] [--quick] [--cache DIR]
+                                  [--without-peers] [--json FILE]
 
 Paths, commands, numbers, identifiers, links and errors are planted in long dialogues with tools. After each stretch of
-dialogue everything but the newest turns is summarised, by the same made-up model for all: it keeps the sentences that
+dialogue everything but the newest turns is summarized, by the same made-up model for all: it keeps the sentences that
 it finds interesting, up to so many tokens, and it finds the same sentences interesting whoever asks. Prints for each
 way the share of all facts so far that the model still reads, and how long the summary is. A fact that only the ledger
 knows, with the step that has it, is not counted: the model cannot see that it is there. The detail says how many more
 those are. Exit code: 0 the goal is met, 1 it is missed. It needs nothing but the
 working tree; `langchain` is installed into a venv of its own.
+
+Where `--transcripts` (or NEXUS_CORPUS) names a folder of transcripts, real sessions of coding agents are sent again
+call by call as well, without a model, in windows of 32,768 and 131,072 tokens. Patterns that are not those of the
+product find user rules, edited files, commands, errors and decisions in them. After the tenth (fourth) compaction, or
+the last, the rows say which share of all facts so far the model still reads, which share it reads or finds named with
+its step, how much of the window the summary has, how much the compactions freed, and how much of each call repeats the
+one before.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
+import tempfile
 from abc import ABC, abstractmethod
 from hashlib import blake2b
 from pathlib import Path
@@ -24,7 +34,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "plugins")]
 
-from benchmarks.measuring.dialogues import Fact, make_dialogue  # noqa: E402 - after the path is set
+from benchmarks.measuring.agent_facts import (  # noqa: E402 - after the path is set
+    AGENT_FACT_KINDS,
+    AgentFact,
+    find_agent_facts,
+    normalize,
+    read_text,
+)
+from benchmarks.measuring.conversations import Call, is_call, measure_piece, read_conversations  # noqa: E402 - as above
+from benchmarks.measuring.dialogues import Fact, make_dialogue  # noqa: E402 - as above
 from benchmarks.measuring.processes import clean_environment, run_program  # noqa: E402 - as above
 from benchmarks.measuring.reports import Report  # noqa: E402 - as above
 from benchmarks.measuring.rows import Goal, Row  # noqa: E402 - as above
@@ -39,10 +57,10 @@ from nexus_core.compaction.compose import (  # noqa: E402 - as above
     read_evidence,
 )
 from nexus_core.compaction.extractive import extractive_summarizer  # noqa: E402 - as above
-from nexus_core.compaction.options import CompactionOptions  # noqa: E402 - as above
 from nexus_core.compaction.plan import outline_thread, select_steps  # noqa: E402 - as above
 from nexus_core.compaction.prompts import write_transcript  # noqa: E402 - as above
 from nexus_core.compaction.summarize import SummaryTask, ask_summarizers  # noqa: E402 - as above
+from nexus_core.compaction.trigger import CompactionOptions  # noqa: E402 - as above
 from nexus_core.runner import run  # noqa: E402 - as above
 from nexus_core.tokens.counters import open_counter  # noqa: E402 - as above
 from nexus_core.types.compaction import CompactionBudget, Summarizer, ThreadMessage  # noqa: E402 - as above
@@ -50,13 +68,22 @@ from nexus_core.types.messages import Message  # noqa: E402 - as above
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    from nexus_core import AssembledContext
+    from nexus_core.types.ledger import Step
+    from nexus_core.types.messages import ToolCall
 
 INSIDE = "--inside"
 """For the part that runs beside LangChain."""
 STAGES = (1, 3, 10)
 GOALS = {("nexus", STAGES[-1]): (Goal(">=", 0.95, quick=0.8),)}  # missed today: a quick run looks for worse
 WINDOW = 64_000
+MODEL = "gpt-4o"
+REPLAYS = {32_768: (10, 0.70, 0.95), 131_072: (4, 0.85, 0.95)}
+"""By window: the compaction after which sessions are judged, and the shares to read, and to read or find named."""
+STEP_SUFFIX = 6
+"""Characters of a step's id that a summary shows."""
 COUNTER = open_counter("gpt-4o")
 
 
@@ -79,7 +106,7 @@ class Way(ABC):
 
     @abstractmethod
     def add(self, stretch: list[ThreadMessage]) -> Left:
-        """What is left after this one, and all before, are summarised."""
+        """What is left after this one, and all before, are summarized."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -95,6 +122,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     script = Script("Measure what is left of facts after compactions.")
     script.number("--facts", "facts", 6, 6, "facts of each class in each stretch")
     script.number("--tokens", "tokens", 400, 400, "how long the made-up model writes")
+    script.parser.add_argument(
+        "--transcripts", type=Path, default=os.environ.get("NEXUS_CORPUS"), metavar="DIR", help="real transcripts"
+    )
     script.peers()
     return script.run(measure, argv)
 
@@ -117,8 +147,17 @@ def measure(given: Namespace) -> Report:
         arguments = [str(Path(__file__).resolve()), INSIDE, str(given.facts), str(given.tokens)]
         found |= json.loads(run_program(venv.python, *arguments, environment=clean_environment()))
     tokens = sum(each.tokens for stretch in stretches for each in stretch)
-    note = f"{len(facts)} facts in {tokens:,} tokens of dialogue."
-    return Report(make_rows(found), given.peers.versions, given.peers.missing, [note])
+    notes = [f"{len(facts)} facts in {tokens:,} tokens of dialogue."]
+    sessions = {} if given.quick or given.transcripts is None else read_conversations(given.transcripts)
+    rows = make_rows(found)
+    for name, conversation in sessions.items():
+        for window in REPLAYS:
+            rows += replay_rows(name, window, conversation)
+    if sessions:
+        notes.append(f"Real sessions: {', '.join(sessions)}.")
+    elif not given.quick:
+        notes.append("No real sessions: name a folder of transcripts with --transcripts.")
+    return Report(rows, given.peers.versions, given.peers.missing, notes)
 
 
 def make_rows(found: dict[str, list[list[float]]]) -> list[Row]:
@@ -156,6 +195,99 @@ def follow(way: Way, stretches: Sequence[list[ThreadMessage]], facts: Sequence[F
             named = {fact for fact in so_far if occurs_in(fact, said.get(left.named.get(fact, ""), ""))}
             rows.append([len(read) / len(so_far), len(read | named) / len(so_far), left.summary])
     return rows
+
+
+# Real sessions --------------------------------------------------------------------------------------------------------
+
+
+class Compacted(NamedTuple):
+    """What a model reads of the facts after a compaction.
+
+    Attributes:
+        read: By kind, the facts that it reads, those that are named with a step only, and the others.
+        summary: Tokens of the summary.
+        freed: Share of the tokens that the compaction removed.
+    """
+
+    read: dict[str, tuple[int, int, int]]
+    summary: int
+    freed: float
+
+    def share(self, *places: int) -> float:
+        """The share of all facts in these places of `read`."""
+        everything = sum(map(sum, self.read.values()))
+        return sum(each[place] for each in self.read.values() for place in places) / max(everything, 1)
+
+
+def replay_rows(name: str, window: int, conversation: Sequence[dict[str, Any]]) -> list[Row]:
+    """The rows of a session in a window; none if it is never compacted there."""
+    stage, read_goal, named_goal = REPLAYS[window]
+    compacted, cached = replay(conversation, window)
+    if not compacted:
+        return []
+    judged = compacted[:stage][-1]
+    title = f"{name}, {window:,} tokens, after {min(stage, len(compacted))}"
+    kinds = ", ".join(
+        f"{kind} {read} + {named} of {sum(judged.read[kind])}" for kind, (read, named, _) in judged.read.items()
+    )
+    freed = f"compactions free {min(each.freed for each in compacted):.0%} at least".replace("%", " %")
+    return [
+        Row(f"{title}: facts that the model reads", judged.share(0), (Goal(">=", read_goal),), "share", kinds),
+        Row(f"{title}: or finds named", judged.share(0, 1), (Goal(">=", named_goal),), "share"),
+        Row(f"{title}: summary in the window", judged.summary / window, (Goal("<=", 0.25),), "share", freed),
+        Row(f"{title}: tokens as in the call before", cached, (), "share"),
+    ]
+
+
+def replay(conversation: Sequence[dict[str, Any]], window: int) -> tuple[list[Compacted], float]:
+    """What is left after each compaction, and the share of all tokens that begin as in the call before."""
+    config = {"models": {MODEL: {"window": window}}, "budget": {"reserve_response": 8000, "reserve_tools": 0}}
+    compacted: list[Compacted] = []
+    facts: dict[AgentFact, set[str]] = {}
+    calls: dict[str, ToolCall] = {}
+    before, shared, total, seen = Call([]), 0, 0, 0
+    with tempfile.TemporaryDirectory() as scratch:
+        work = Path(scratch, "work")
+        (work / ".nexus3").mkdir(parents=True)
+        (work / ".nexus3/config.json").write_text(json.dumps(config))
+        with Nexus(work, home=Path(scratch, "home"), installed=False, defaults=False, ledger="memory:") as nexus:
+            session = nexus.session("long", model=MODEL)
+            for index, message in enumerate(conversation):
+                if message["role"] == "user":
+                    context = session.ask(message["content"], interrupt=True)
+                else:
+                    session.record(message)
+                    if not is_call(conversation, index):
+                        continue
+                    context = session.next()
+                record = nexus.ledger.session("long")
+                steps = nexus.ledger.thread(record.tip, limit=len(conversation) * 4) if record and record.tip else []
+                for step in steps[seen:]:
+                    for each in step.messages if step.kind != "sealed" else ():
+                        for fact in find_agent_facts(each, calls):
+                            facts.setdefault(fact, set()).add(step.id)
+                compacted += [judge(step, context, facts) for step in steps[seen:] if step.kind == "compaction"]
+                seen = len(steps)
+                call = Call([measure_piece(each) for each in context.to("openai", cache=False)["messages"]])
+                shared += call.shared_with(before)
+                total += call.tokens if before.pieces else 0
+                before = call
+    return compacted, shared / max(total, 1)
+
+
+def judge(compaction: Step, context: AssembledContext, facts: Mapping[AgentFact, set[str]]) -> Compacted:
+    """Look for facts in a call after a compaction."""
+    text = normalize("\n".join(map(read_text, context.messages)))
+    read = {kind: [0, 0, 0] for kind in AGENT_FACT_KINDS}
+    for (kind, fact), steps in facts.items():
+        named = any(step[-STEP_SUFFIX:].lower() in text for step in steps)
+        read[kind][0 if fact in text else 1 if named else 2] += 1
+    data = dict(compaction.data)
+    return Compacted(
+        {kind: (found[0], found[1], found[2]) for kind, found in read.items() if sum(found)},
+        COUNTER.count(str(data["summary"])),
+        1 - float(str(data["tokens_after"])) / float(str(data["tokens_before"])),
+    )
 
 
 # The ways -------------------------------------------------------------------------------------------------------------
@@ -215,10 +347,8 @@ class NexusWay(Way):
         budget = CompactionBudget(available=WINDOW, target=0, summary=room, keep_turns=options.keep_turns)
         selection = select_steps(self._host, thread, budget, COUNTER)
         if selection is None:
-            raise RuntimeError("there is nothing to summarise")
-        prose, facts, quotes = divide_summary_limit(
-            selection.summary_limit, facts=options.evidence_tokens, quotes=options.user_tokens, prose=400
-        )
+            raise RuntimeError("there is nothing to summarize")
+        prose, facts, quotes = divide_summary_limit(selection.summary_limit, prose=400)
         said = [each.message for each in selection.covered_messages]
         task = SummaryTask(said, prose, previous=self._prose, redact=options.redact_secrets)
         summary = run(ask_summarizers(task, self._chain, COUNTER.count))
@@ -232,9 +362,10 @@ class NexusWay(Way):
             evidence=options.evidence,
             policy=options.fidelity,
             count=COUNTER.count,
+            limit=selection.summary_limit if options.evidence else 0,
         )
         # As it comes back from a ledger.
-        self._prose, self._evidence = done.prose, read_evidence(done.evidence.to_json())
+        self._prose, self._evidence = done.prose, read_evidence(done.evidence.to_payload())
         self._kept = selection.kept_messages
         self.sizes.append(COUNTER.count(done.text))
         text = f"{done.text}\n{write_transcript(each.message for each in self._kept)}"
@@ -256,13 +387,13 @@ class PlainWay(Way):
         self._messages: list[Message] = []
 
     def add(self, stretch: list[ThreadMessage]) -> Left:
-        """Summarise all but the newest turns."""
+        """Summarize all but the newest turns."""
         if self._like is not None:
             self._model.tokens = self._like.sizes[self._stretch]
         self._stretch += 1
         self._messages += [each.message for each in stretch]
         kept = self._messages[-12:]
-        summary = self._model(f"Summarise this conversation:\n\n{write_transcript(self._messages[:-12])}")
+        summary = self._model(f"Summarize this conversation:\n\n{write_transcript(self._messages[:-12])}")
         self._messages = [Message("user", summary), *kept]
         return Left(write_transcript(self._messages), COUNTER.count(summary), {})
 

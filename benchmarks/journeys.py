@@ -14,7 +14,8 @@ import json
 import os
 import sys
 import tempfile
-from contextlib import redirect_stdout, suppress
+import time
+from contextlib import redirect_stdout
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,6 +40,8 @@ ACME = ROOT / "examples" / "acme"
 PARTS = ("modules", "functions", "crossings")
 OWN = ("nexus_core", "nexus_plugins")
 BUDGET = 8000
+SETTLING_SECONDS = 0.5
+"""After this, a file is old enough for its time of change to be trusted."""
 TOOL = {"name": "look", "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}}}
 
 
@@ -124,7 +127,8 @@ def count_in(venv: Venv, key: str, messages: int) -> Journey:
 
 def count_inside(key: str, messages: int) -> dict[str, int]:
     """The numbers of a way, in this process."""
-    sys.path.remove(str(ROOT))  # what is measured is installed, not the checkout
+    sys.path.remove(str(ROOT))  # what is measured is installed; an editable installation has the path once more
+    sys.path[:] = [each for each in sys.path if Path(each) != ROOT / "benchmarks"]  # agents.py has the name of a peer
     way = WAYS[key]
     with tempfile.TemporaryDirectory() as scratch:
         os.chdir(scratch)
@@ -137,15 +141,11 @@ def count_inside(key: str, messages: int) -> dict[str, int]:
 
 def run_command(watcher: CallWatcher, *arguments: str) -> Journey:
     """A command, as a process that was just started runs it."""
-    from nexus_core.cli import main as nexus
-
-    def run() -> None:
-        with suppress(SystemExit):
-            nexus()
+    from nexus_core.cli import run_process
 
     sys.argv = ["nexus", *arguments]
     with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):  # noqa: PTH123 - not a file
-        return watcher.watch(run)
+        return watcher.watch(run_process)
 
 
 def show_prompt(_: int, watcher: CallWatcher) -> Journey:
@@ -170,12 +170,16 @@ def open_nexus() -> Any:  # noqa: ANN401 - its type is only there inside the ven
     from nexus_core import Nexus
 
     Path("home").mkdir()
-    Path("work").mkdir()
-    return Nexus("work", home="home")
+    work = Path("company/team/service")  # not beside the files of other programs, whose changes would be seen
+    work.mkdir(parents=True)
+    return Nexus(work, home="home")
 
 
 def take_turn(_: int, watcher: CallWatcher) -> Journey:
-    """A turn with a tool call, the first of its session, in a process that has had another session."""
+    """A turn with a tool call, the first of its session, in a process that has had other sessions.
+
+    Files that changed a moment ago are read again at every call, so those of the ledger have to age first.
+    """
     with open_nexus() as nexus:
 
         def turn(label: str) -> None:
@@ -188,7 +192,9 @@ def take_turn(_: int, watcher: CallWatcher) -> Journey:
             session.record(make_reply(f"{label}2", {"type": "text", "text": "Because of line 3."}))
 
         turn("first")
-        return watcher.watch(lambda: turn("second"))
+        time.sleep(SETTLING_SECONDS)
+        turn("second")
+        return watcher.watch(lambda: turn("third"))
 
 
 def make_reply(name: str, block: dict[str, Any]) -> dict[str, Any]:

@@ -33,9 +33,13 @@ from nexus_core.cli.commands.session.overview import read_all_overviews  # noqa:
 from nexus_core.cli.commands.session.search import find_newest_matches  # noqa: E402 - as above
 from nexus_core.cli.commands.session.stats import StepSums  # noqa: E402 - as above
 from nexus_core.cli.commands.session.tree import find_trees, group_labels_by_tip, read_branch_lines  # noqa: E402 - as above
+from nexus_core.host.manager import get_installed_host  # noqa: E402 - as above
 from nexus_core.ledger.queries import find_newest_sessions, find_sessions_to_search  # noqa: E402 - as above
+from nexus_core.memory.search import StepQuery, search_steps  # noqa: E402 - as above
+from nexus_core.tokens.prices import PriceList  # noqa: E402 - as above
 from nexus_core.types.ledger import NewStep  # noqa: E402 - as above
 from nexus_core.types.messages import Message  # noqa: E402 - as above
+from nexus_core.types.settings import Settings  # noqa: E402 - as above
 from nexus_plugins.ledger import _statements as sql  # noqa: E402 - as above
 from nexus_plugins.ledger.sqlite import SqliteLedger, open_sqlite  # noqa: E402 - as above
 
@@ -253,13 +257,18 @@ def list_newest(ledger: SqliteLedger) -> object:
 
 
 def search_everywhere(ledger: SqliteLedger) -> object:
-    """Do what `nexus session search` does with a text that is not there."""
+    """Do what `nexus session search --exact` does with a text that is not there."""
     return find_newest_matches(ledger, find_sessions_to_search(ledger, "nowhere"), "nowhere", 20, [])
+
+
+def search_ranked(ledger: SqliteLedger) -> object:
+    """Do what `nexus session search` does with words that every session has, once the ledger is indexed."""
+    return search_steps(ledger, StepQuery(text="which step has such words?", limit=20))
 
 
 def sum_steps(ledger: SqliteLedger) -> object:
     """Do what `nexus session stats` does."""
-    sums = StepSums()
+    sums = StepSums(PriceList(get_installed_host(), Settings()))
     for step in ledger.steps():
         sums.add(step)
     return sums
@@ -276,6 +285,7 @@ def draw_trees(ledger: SqliteLedger) -> object:
 SESSION_COMMANDS: dict[str, tuple[Callable[[SqliteLedger], object], tuple[Goal, ...]]] = {
     "the 20 newest sessions": (list_newest, (Goal("<=", 1),)),
     "a text that no session has": (search_everywhere, (Goal("<=", 1.5),)),
+    "words that every session has": (search_ranked, (Goal("<=", 1.5),)),
     "sums of all steps": (sum_steps, (Goal("<=", 1.5),)),
     "the first 100 trees": (draw_trees, (Goal("<=", 1),)),
 }

@@ -60,7 +60,7 @@ class Noting(TextCounter):
 def main(argv: Sequence[str] | None = None) -> int:
     """Count, print, and return the exit code."""
     script = Script("Count what a tokeniser is given in the life of a session.")
-    script.number("-t", "turns", 300, 100, "turns of the session; in 400, earlier ones are summarised")
+    script.number("-t", "turns", 300, 100, "turns of the session; in 400, earlier ones are summarized")
     return script.run(measure, argv)
 
 

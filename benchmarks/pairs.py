@@ -141,9 +141,11 @@ def cut_with_fit(number: int) -> list[Row]:
     """What `fit` makes of them: pairs that it splits, and room that the next group would have had."""
     from nexus_core import BudgetError, fit
     from nexus_core.context import SimpleTokenCounter
+    from nexus_core.history.chooser import OMISSION_NOTICE, OMISSION_RULE
     from nexus_core.history.groups import group_messages
 
     counter = SimpleTokenCounter()
+    notice = counter.count_messages([OMISSION_NOTICE])
     split = wasted = cut = 0
     used = 0.0
     for case in make_cases(number):
@@ -159,7 +161,11 @@ def cut_with_fit(number: int) -> list[Row]:
             dropped = [each for each in fitted.decisions if each.action == "dropped"]
             if strategy == "oldest_first" and dropped:
                 newest = [group for group in group_messages(messages) if group.last <= dropped[-1].last][-1]
-                wasted += fitted.budget.remaining >= counter.count_messages(messages[newest.first : newest.last + 1])
+                added = messages[newest.first : newest.last + 1]
+                has_notice = any(each.rule == OMISSION_RULE for each in fitted.decisions)
+                needs_notice = newest.first > 0 and added[0].role != "user"
+                room = fitted.budget.remaining + (has_notice - needs_notice) * notice
+                wasted += room >= counter.count_messages(added)
     name, detail = f"fit(), {number:,} conversations", f"{cut:,} cuts, {100 * used / cut:.0f} % of the budget used"
     return [
         Row(f"{name}: cuts that split a call from its result", split, NEVER, "count", detail),

@@ -73,8 +73,11 @@ BENCHMARKS = (
     Benchmark("writing", "Writing a call"),
     Benchmark("caching", "Caching"),
     Benchmark("fidelity", "What is left after compactions", peers=True),
+    Benchmark("memory", "Search in conversations"),
     Benchmark("servers", "MCP servers"),
     Benchmark("journeys", "Modules on the way", peers=True),
+    Benchmark("agents", "Turns of agents", peers=True),
+    Benchmark("chat", "The first token, and the recorder", peers=True),
     Benchmark("memory_use", "Memory of long processes"),
 )
 """Every script of this directory, in the order of a run. The last one times nothing and takes longest."""
@@ -85,7 +88,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = read_options(argv)
     started = time.monotonic()
     chosen = [each for each in BENCHMARKS if is_chosen(each, given)]
-    areas = {each.name: run(each, given) for each in chosen}
+    areas: dict[str, Area] = {}
+    expected = read_durations(given.cache, quick=given.quick)
+    for number, each in enumerate(chosen, 1):
+        left = estimate_rest(chosen[number - 1 :], expected)
+        print(f"\n== {number} of {len(chosen)}{left}: {each.title}: {each.command}", flush=True)
+        begun = time.monotonic()
+        areas[each.name] = run(each, given)
+        expected[each.name] = time.monotonic() - begun
+        print(f"-- {expected[each.name]:.0f} s", flush=True)
+    write_durations(given.cache, expected, quick=given.quick)
     print(f"\n{len(areas)} benchmarks, {time.monotonic() - started:.0f} s")
     if given.output:
         left_out = {each.name: Area(each.title, each.command, None, "left out of this run") for each in BENCHMARKS}
@@ -93,6 +105,34 @@ def main(argv: Sequence[str] | None = None) -> int:
         given.output.write_text(write_document(everything, describe_machine(), read_reasons()), encoding="utf-8")
         print(f"written: {given.output}")
     return tell_verdict(list(areas.values()))
+
+
+def read_durations(cache: Path, *, quick: bool) -> dict[str, float]:
+    """Seconds that each script took the last time, as far as they are known."""
+    try:
+        found = json.loads(_durations_file(cache, quick=quick).read_text(encoding="utf-8"))
+        return {str(name): float(seconds) for name, seconds in found.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+def write_durations(cache: Path, durations: dict[str, float], *, quick: bool) -> None:
+    """Keep how long each script took, for the next run to tell what is left."""
+    file = _durations_file(cache, quick=quick)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(durations), encoding="utf-8")
+
+
+def _durations_file(cache: Path, *, quick: bool) -> Path:
+    return cache / f"durations{'-quick' * quick}.json"
+
+
+def estimate_rest(left: Sequence[Benchmark], durations: dict[str, float]) -> str:
+    """How long the rest will take, for display; "" if nothing is known of one of them."""
+    if any(each.name not in durations for each in left):
+        return ""
+    minutes = sum(durations[each.name] for each in left) / 60
+    return f", about {minutes:.0f} min left" if minutes >= 1 else ", less than a minute left"
 
 
 def is_chosen(benchmark: Benchmark, given: argparse.Namespace) -> bool:
@@ -132,11 +172,9 @@ def read_options(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def run(benchmark: Benchmark, given: argparse.Namespace) -> Area:
     """What a script found; it prints its own report meanwhile."""
-    print(f"\n== {benchmark.title}: {benchmark.command}", flush=True)
     options = ["--quick"] if given.quick else []
     if benchmark.peers:
         options += ["--cache", str(given.cache), *["--without-peers"] * given.without_peers]
-    started = time.monotonic()
     with tempfile.TemporaryDirectory() as scratch:
         found = Path(scratch) / "report.json"
         script = ROOT / "benchmarks" / f"{benchmark.name}.py"
@@ -150,7 +188,6 @@ def run(benchmark: Benchmark, given: argparse.Namespace) -> Area:
             check=False,
         )
         sys.stderr.write(done.stderr)
-        print(f"-- {time.monotonic() - started:.0f} s", flush=True)
         if found.exists():
             return Area(
                 benchmark.title, benchmark.command, Report.from_json(json.loads(found.read_text(encoding="utf-8")))

@@ -82,7 +82,7 @@ COMPARISONS = (
     Comparison(SHOW, BARE, (Goal("<=", 1.4),)),
     Comparison(PLUGINS, BARE, (Goal("<=", 1.4),)),
     Comparison(ASSEMBLE, BARE, (Goal("<=", 2),)),
-    Comparison(ASSEMBLE_MESSAGE, BARE),
+    Comparison(ASSEMBLE_MESSAGE, BARE, (Goal("<=", 2),)),
     Comparison(SHOW, PYTHON, (Goal("<=", 6, "P5"),)),
     Comparison(LLM, SHOW, (Goal(">=", 4),)),
     Comparison(LLM, PLUGINS, (Goal(">=", 5, "P5"), Goal(">=", 4))),

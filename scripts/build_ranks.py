@@ -25,6 +25,8 @@ from typing import NamedTuple
 
 import tiktoken_ext.openai_public as public  # type: ignore[import-untyped] # it has no types
 
+from nexus_plugins.tiktoken_counter._short_texts import build_index
+
 FOLDER = Path(__file__).resolve().parent.parent / "plugins/nexus_plugins/tiktoken_counter/ranks"
 ENCODINGS = ("cl100k_base", "o200k_base")
 CARRIER = "llama-index-core"
@@ -102,12 +104,14 @@ def find_sources(archive: Path, wanted: set[str]) -> dict[str, bytes]:
 def build(encodings: list[Encoding], sources: dict[str, bytes]) -> dict[str, bytes]:
     """The contents of the folder by name."""
     files = {f"{encoding.name}.ranks": flatten(sources[encoding.sha256]) for encoding in encodings}
+    files |= {f"{encoding.name}.index": build_index(files[f"{encoding.name}.ranks"]) for encoding in encodings}
     tables = {
         encoding.name: {
             "crc32": crc32(files[f"{encoding.name}.ranks"]),
             "origin_sha256": encoding.sha256,
             "pattern": encoding.pattern,
             "special_tokens": encoding.special_tokens,
+            "index_crc32": crc32(files[f"{encoding.name}.index"]),
         }
         for encoding in encodings
     }
