@@ -13,9 +13,9 @@ from __future__ import annotations
 import os
 import stat
 from binascii import crc32
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from nexus_core.files.places import cache_directory
@@ -96,7 +96,7 @@ def without_stored_counts() -> Iterator[None]:
         _IS_STORED.reset(token)
 
 
-@cache
+@lru_cache(maxsize=4)  # each has a file open; a process whose cache directory changes must not run out of them
 def _open_cache(directory: Path) -> CountCache:
     return CountCache(directory / "token-counts-1")
 
@@ -129,6 +129,10 @@ class _RandomAccessFile:
     def __init__(self, descriptor: int, *, writable: bool) -> None:
         self._descriptor = descriptor
         self._readable, self._writable = True, writable
+
+    def __del__(self) -> None:
+        with suppress(OSError):
+            os.close(self._descriptor)
 
     def read(self, length: int, offset: int) -> bytes:
         if not self._readable:

@@ -225,3 +225,18 @@ def test_the_shared_cache_lies_in_the_users_cache_directory(nexus_home: Path, tm
 
     assert [path.name for path in (tmp_path / "cache/nexus").iterdir()] == ["token-counts-1"]
     assert get_shared_cache() is get_shared_cache()
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="the open files are counted through /proc")
+def test_a_process_with_many_cache_directories_has_few_of_their_files_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / str(number)))
+        get_shared_cache().keep(key_of("text"), number)
+
+    is_open = [
+        each for each in Path("/proc/self/fd").iterdir() if each.is_symlink() and str(tmp_path) in str(each.readlink())
+    ]
+
+    assert 1 <= len(is_open) <= 4
