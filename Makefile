@@ -48,8 +48,8 @@ lint: $(VENV)/.dev  ## ruff: rules and format
 	$(BIN)/ruff format --check .
 
 types: $(VENV)/.dev  ## mypy --strict
-	$(BIN)/mypy -n 2
-	$(BIN)/mypy -n 2 tests scripts benchmarks
+	$(BIN)/mypy
+	$(BIN)/mypy tests scripts benchmarks
 	MYPYPATH=examples/hello-plugin $(BIN)/mypy -p nexus_hello
 	MYPYPATH=examples/embedder-plugin $(BIN)/mypy -p nexus_wordllama
 
