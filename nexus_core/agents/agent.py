@@ -44,7 +44,7 @@ class AgentArguments(SessionArguments, total=False):
 
 
 class Agent:
-    """A durable conversation that calls its model and runs its tools; `Nexus.agent` opens one.
+    """Durable conversation that calls a model and runs tools. `Nexus.agent` opens one.
 
     Every reply and every tool result is stored before anything else happens. After a crash, `resume` continues.
 
@@ -70,7 +70,7 @@ class Agent:
         return self._loop.level
 
     def run(self, message: object, *, interrupt: bool = False, **event: Unpack[EventFields]) -> Iterator[AgentEvent]:
-        """Start a turn and yield its events; the last is a `DoneEvent` with the final reply.
+        """Start a turn and yield its events, a `DoneEvent` with the final reply last.
 
         A caller that stops iterating leaves the turn open, as a crash would. Ctrl-C ends it like `cancel`.
 
@@ -109,7 +109,7 @@ class Agent:
 
 
 class AsyncAgent:
-    """A durable conversation that calls its model and runs its tools; `Nexus.async_agent` opens one.
+    """Durable conversation that calls a model and runs tools. `Nexus.async_agent` opens one.
 
     Its methods have the arguments and errors of `Agent`. Cancelling the task that iterates ends the turn like `cancel`.
     """
@@ -134,7 +134,7 @@ class AsyncAgent:
     def run(
         self, message: object, *, interrupt: bool = False, **event: Unpack[EventFields]
     ) -> AsyncIterator[AgentEvent]:
-        """Start a turn and yield its events; the last is a `DoneEvent` with the final reply."""
+        """Start a turn and yield its events, a `DoneEvent` with the final reply last."""
         return drive_async(self._loop.run(message, interrupt=interrupt, event=event))
 
     def resume(self) -> AsyncIterator[AgentEvent]:
@@ -157,7 +157,7 @@ class AsyncAgent:
 def open_agent_loop(
     runtime: SessionRuntime, loaded: LoadedLayers, name: str, **given: Unpack[AgentArguments]
 ) -> AgentLoop:
-    """Return the turns of an agent.
+    """Build the loop of an agent from its arguments.
 
     Args:
         runtime: Shared by all sessions of the Nexus.
@@ -200,7 +200,7 @@ def check_loop_arguments(ask: object, max_calls: object) -> None:
 def choose_provider(
     given: str | Provider | None, providers: ContributionRegistry[Provider], settings: Settings, *, has_model: bool
 ) -> Provider | None:
-    """Return the provider that is given, by name or as it is; None for that of the settings or of the model.
+    """Return the passed provider, or None for that of the settings or of the model.
 
     Args:
         given: The provider, or its name.

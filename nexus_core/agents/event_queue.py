@@ -33,7 +33,7 @@ class EventQueue(Generic[T]):
                 waiter[0].call_soon_threadsafe(_wake, waiter[1])
 
     def wait(self, seconds: float | None) -> list[T]:
-        """Return all values that are there, at least one; none if the time passes."""
+        """Return all queued values, or an empty list on time-out."""
         with self._changed:
             self._changed.wait_for(lambda: self._values, seconds)
             return self._take()
@@ -58,7 +58,7 @@ class EventQueue(Generic[T]):
 
 
 class ThreadWait:
-    """Base of what a turn waits for in another thread."""
+    """Base of work in another thread that a turn waits for."""
 
     def wait(self) -> Any:  # noqa: ANN401 - of any type
         """Wait in this thread."""

@@ -82,7 +82,7 @@ class AgentLogger(Protocol):
 
 
 class ModelCall(ThreadWait):
-    """A provider's stream that is read in a thread of its own.
+    """Provider stream that is read in its own thread.
 
     Args:
         provider: The provider.
@@ -99,7 +99,7 @@ class ModelCall(ThreadWait):
         start_daemon(self._read_stream, "model call")
 
     def wait(self) -> list[object]:
-        """Return the events that have arrived, at least one; None among them is the end, an exception a failure."""
+        """Block until events arrive, and return them. None among them is the end, an exception a failure."""
         return self._mailbox.wait(None)
 
     async def wait_async(self) -> list[object]:
@@ -125,7 +125,7 @@ class ModelCall(ThreadWait):
 
 
 class AgentLoop:
-    """The turns of one agent.
+    """Loop of model calls and tool runs for the turns of one agent.
 
     Args:
         engine: The operations of its session.
@@ -233,7 +233,7 @@ class AgentLoop:
         yield from self._answer(context)
 
     def _go_on(self) -> Generator[Any, Any, AssembledContext]:
-        """Return the next call of the turn; a message that has arrived meanwhile starts another turn in its place."""
+        """Return the next call, or start a turn for a message that arrived meanwhile."""
         context: AssembledContext | None = None
         for message, event in self.take_messages():
             context = yield from self._ask(message, interrupt=True, event=event)
@@ -463,7 +463,7 @@ def _add_usage(one: Usage, other: Usage) -> Usage:
 
 
 def drive(turn: TurnOperation) -> Iterator[AgentEvent]:
-    """Yield the events of a turn; block this thread for everything else."""
+    """Yield the events of a turn, blocking this thread in between."""
     error: BaseException | None = None
     value: object = None
     interruption: KeyboardInterrupt | None = None
@@ -489,7 +489,7 @@ def drive(turn: TurnOperation) -> Iterator[AgentEvent]:
 
 
 async def drive_async(turn: TurnOperation) -> AsyncIterator[AgentEvent]:
-    """Yield the events of a turn; block nothing.
+    """Yield the events of a turn without blocking the event loop.
 
     Blocking calls that follow each other are made in one worker thread, which runs the turn meanwhile.
     """

@@ -162,7 +162,7 @@ def tool(
     scope: ToolScope = "general",
 ) -> FunctionTool: ...
 def tool(function: Callable[..., object] | None = None, /, **options: Any) -> object:
-    """Make a tool of a function, with the options of `FunctionTool`; also a decorator, with or without options."""
+    """Turn a function into a `FunctionTool`. Also a decorator, with or without options."""
     if function is None:
         return lambda decorated: FunctionTool(decorated, **options)
     return FunctionTool(function, **options)

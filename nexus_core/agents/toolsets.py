@@ -1,4 +1,4 @@
-"""Toolsets of plugins: what runs the tools that plugins offer, opened when a model first calls one."""
+"""Toolsets of plugins, opened at the first call of one of their tools."""
 
 from __future__ import annotations
 

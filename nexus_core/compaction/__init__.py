@@ -1,4 +1,4 @@
-"""Compaction: earlier turns of a session are replaced by a summary; below in the order in which things happen.
+"""Compaction: replacement of earlier turns by a summary. Modules in the order in which things happen.
 
 trigger.py     when a session is compacted by its settings, and every reason why it is not
 plan.py        the steps or messages to summarize and to keep

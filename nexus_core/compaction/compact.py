@@ -518,7 +518,7 @@ def recover(
     except (SummaryError, PluginError) as why:
         raise add_recovery_note(error, why.what) from why
     except ConflictError:
-        raise add_recovery_note(error, "somebody else has continued the session") from None
+        raise add_recovery_note(error, "another writer has continued the session") from None
     if isinstance(outcome, NoCompaction):
         raise add_recovery_note(error, outcome.message) from outcome.error
 

@@ -48,7 +48,7 @@ EXPECTED_SUMMARY_DIVISOR = 6
 
 
 class CompactionTask(NamedTuple):
-    """The reason for a compaction, and what the caller knows about it.
+    """Trigger, focus and token limit of one compaction.
 
     Attributes:
         trigger: The reason.

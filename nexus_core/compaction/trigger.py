@@ -1,4 +1,4 @@
-"""When a session is compacted by its settings, and every reason why it is not."""
+"""Compaction triggers, and the reasons against a compaction."""
 
 from __future__ import annotations
 

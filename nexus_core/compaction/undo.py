@@ -162,10 +162,10 @@ def _require_step(ledger: Ledger, label: str, state: SessionState, name: str) ->
 def _ensure_pinnable(ledger: Ledger, state: SessionState, step: Step) -> None:
     """Raise an error if a step has no messages, or a compaction has replaced them."""
     if step.kind in MARKER_KINDS or not step.messages:
-        raise UsageError(f"nothing is said in step {step.id}", hint="pin what was asked, answered or found")
+        raise UsageError(f"step {step.id} has no message", hint="pin what was asked, answered or found")
     compaction = None if state.tip is None else state.tip.compaction
     if is_covered(ledger, step, compaction):
         raise TurnError(
-            f"compaction {compaction} stands for step {step.id} already",
+            f"compaction {compaction} has replaced step {step.id} already",
             hint="undo gives it back; then pin it, and compact again",
         )

@@ -1,4 +1,4 @@
-"""The first difference between two calls, and the tokens before it.
+"""Comparison of two calls: their first difference, and the tokens before it.
 
 A provider's prompt cache matches a call up to the first byte that differs. So a call is compared as a list of pieces in
 the order in which the provider reads them: model, tools, system prompt, messages.
@@ -33,7 +33,7 @@ PieceOutcome = Literal["changed", "new", "gone", "moved"]
 
 
 class Sendable(NamedTuple):
-    """The content of a call, assembled here or read from a file.
+    """System prompt, tools and messages of a call, with their tokens.
 
     Attributes:
         model: The name of the model.

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class LazyWriter(NamedTuple):
-    """Writes calls in the format of an API, by the settings.
+    """Call writer that imports `request.write` at first use.
 
     Attributes:
         model: The model that the calls were assembled for.
@@ -356,7 +356,7 @@ def _warn_of_smaller_window(model: str, limit: int, assumed: int) -> Finding | N
     """Return a warning if the context window is smaller than assumed."""
     if limit == assumed:
         return None
-    message = f"the provider of {model!r} said that it reads {limit:,} tokens, not {assumed:,}"
+    message = f"the provider of {model!r} reported a window of {limit:,} tokens, not {assumed:,}"
     return Finding("smaller-window", f"{message}; models.{model}.window sets what counts")
 
 

@@ -1,4 +1,4 @@
-"""Many agents in one process, and requests to them in JSON.
+"""Agent pool, and a JSON dispatcher for it.
 
 pool.py             AgentPool: creates, finds and destroys agents that share plugins, ledger and connections
 pooled_agent.py     one agent of a pool: its turns, the messages that wait for it, and a view of its context

@@ -54,7 +54,7 @@ class PromptLoaderLike(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedComponents:
-    """What the agents of a pool share.
+    """Components shared by all agents of a pool.
 
     Attributes:
         config: Settings whose model, provider and permission level apply to agents that set none. All other settings
@@ -136,7 +136,7 @@ class AgentConfig:
 
 
 class AgentPool:
-    """Agents that share plugins, ledger, provider connections and token counters; each has its own context.
+    """Agents that share plugins, ledger, connections and token counters.
 
     Use a pool in one event loop, and close it: `async with AgentPool(…) as pool`.
 
@@ -186,7 +186,7 @@ class AgentPool:
     async def create(
         self, agent_id: str | None = None, *, config: AgentConfig | None = None, **given: Unpack[AgentFields]
     ) -> PooledAgent:
-        """Create an agent. One whose session is in the ledger goes on with it. Connects to nothing yet.
+        """Create an agent, or continue the one whose session is in the ledger. Connects to nothing yet.
 
         Args:
             agent_id: Its id, unique in the pool; by default that of `config`, else a new one.

@@ -33,7 +33,7 @@ MESSAGE_DELIVERIES: tuple[MessageDelivery, ...] = get_args(MessageDelivery)
 
 
 class AgentContext:
-    """A view of what an agent would send now, with the names of `ContextManager`. Its methods block for a moment.
+    """View of an agent's next call, with the names of `ContextManager`. Its methods block for a moment.
 
     Args:
         engine: The operations of the agent's session.
@@ -275,7 +275,7 @@ class PooledAgent:
         return await self.send(message, delivery=delivery, **event).answer()
 
     def cancel(self) -> bool:
-        """End the running turn: what was said so far is stored. Return False if no turn is running.
+        """End the running turn and store the partial reply. Return False if no turn is running.
 
         Messages that wait start their turns afterwards.
         """

@@ -127,7 +127,5 @@ def find_turn_end(ledger: Ledger, record: SessionRecord, at: str) -> Step:
         hint = f"the last that is closed ended with step {record.head}" if record.head else "none is closed yet"
         raise TurnError(f"turn {step.turn} is still open", hint=hint)
     if step.id != step.turn:
-        raise TurnError(
-            f"step {step.id} stands inside a turn", hint=f"its turn is {step.turn}, which ended with {end.id}"
-        )
+        raise TurnError(f"step {step.id} is inside a turn", hint=f"its turn is {step.turn}, which ended with {end.id}")
     return end

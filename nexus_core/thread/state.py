@@ -1,4 +1,4 @@
-"""Turns and the state of a session, running totals, and appending under concurrent writers.
+"""State of a session: turns, running totals, and appends under concurrent writers.
 
 All of it is read from the newest steps: each carries the totals, the calibration and the learned limits of every model
 on to the next. `Session.record` returns a RecordedStep with RecordedCalls.

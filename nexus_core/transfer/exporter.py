@@ -313,13 +313,13 @@ class _ExportParser:
         if body["end"] != digest:
             self._refuse("it was changed since it was exported")
         if any(line.strip() for line in rest):
-            self._refuse("something stands behind its end")
+            self._refuse("there is text after its end")
         if not self._export.sessions:
             self._refuse("there is no session in it")
         for record in self._export.sessions:
             for name in (record.head, record.tip):
                 if name is not None and name not in self._rows:
-                    self._refuse(f"step {name} is missing, where session {record.label!r} stands")
+                    self._refuse(f"step {name}, the end of session {record.label!r}, is missing")
 
     def _refuse(self, what: str, hint: str = "export the session again") -> NoReturn:
         raise FileError(f"this export cannot be used: {what}", where=f"{self._name}:{self._line}", hint=hint)

@@ -669,8 +669,8 @@ class _ImportPlan:
             return ""
         ended = next((thread for thread in self._known if thread.end == before and not thread.is_untouched), None)
         if ended is not None:
-            return f"somebody has gone on with {ended.label!r} since it was imported"
-        return f"the transcript goes on from an earlier place than {self.label!r} stands at"
+            return f"{ended.label!r} was continued here since it was imported"
+        return f"the transcript continues from an earlier step than the end of {self.label!r}"
 
     # ---- items -----------------------------------------------------------------------------------------------
 

@@ -468,7 +468,7 @@ class ReplyPayload(StepPayload):
 
 
 class TurnPayload(ReplyPayload):
-    """Fields of a complete turn that was made elsewhere.
+    """Fields of a complete turn that another framework ran.
 
     Attributes:
         items: The items of the OpenAI Agents SDK; None if they are those that its messages give.
@@ -601,7 +601,7 @@ def read_step_payload(kind: str, data: object) -> StepPayload:
 
 
 class HasStepPayload:
-    """Decodes the metadata of a step on first access, and at most once.
+    """Mixin that decodes the metadata of a step on first access, once.
 
     Attributes:
         payload: The metadata with typed fields, of the class that belongs to the kind: `ReplyPayload`, and so on.

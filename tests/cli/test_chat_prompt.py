@@ -194,7 +194,7 @@ def test_mistakes_have_an_error_and_the_chat_goes_on(work: Path) -> None:
     with open_chat(work) as program:
         for command, expected in {
             "/hlp": "/help",
-            "/compact": "nothing was said in this session yet",
+            "/compact": "this session has no message yet",
             "/fork": "a copy needs a name",
             "/explain 'x": "close the quotes",
             "/mcp connect": "the name of one server",

@@ -638,9 +638,9 @@ def test_only_what_is_said_in_the_session_can_be_pinned(open_nexus: OpenNexus, l
         session.unpin(elsewhere)
     report = session.compact()
     assert report is not None
-    with pytest.raises(UsageError, match="nothing is said in step"):
+    with pytest.raises(UsageError, match="has no message"):
         session.pin(str(report.step))
-    with pytest.raises(TurnError, match="stands for step"):
+    with pytest.raises(TurnError, match="has replaced step"):
         session.pin(first)
     assert other.messages
 

@@ -165,7 +165,7 @@ def test_a_smaller_window_is_remembered(open_nexus: OpenNexus, ledger: StoreLedg
         session.record(says(f"answer {number}", name=f"msg_{number}"))
 
     assert {finding.code for finding in findings} == {"smaller-window"}
-    assert "said that it reads 600 tokens, not 1,800" in str(findings[0])
+    assert "reported a window of 600 tokens, not 1,800" in str(findings[0])
     assert [compaction_of(step).trigger for step in compactions(ledger)][:2] == [
         "overflow_recovery",
         "context_limit",

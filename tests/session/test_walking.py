@@ -85,7 +85,7 @@ def test_a_turn_ends_where_it_was_closed(open_session: OpenSession, ledger: Memo
 
     assert find_turn_end(ledger, record, inside.turn).id == end.id
     assert find_turn_end(ledger, record, end.id).id == end.id
-    with pytest.raises(TurnError, match="stands inside a turn"):
+    with pytest.raises(TurnError, match="is inside a turn"):
         find_turn_end(ledger, record, inside.id)
     with pytest.raises(TurnError, match="is still open"):
         find_turn_end(ledger, record, str(record.open_turn))

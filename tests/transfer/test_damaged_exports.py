@@ -92,7 +92,7 @@ def test_missing_or_repeated_line_is_rejected(place: int) -> None:
 
 
 def test_text_after_the_end_is_rejected() -> None:
-    assert "behind its end" in refusal("".join(LINES) + LINES[STEP])
+    assert "after its end" in refusal("".join(LINES) + LINES[STEP])
 
 
 def test_export_with_crlf_line_ends_is_accepted() -> None:

@@ -134,7 +134,7 @@ def test_continued_session_is_kept_and_new_entries_are_forked(ledger: MemoryLedg
     (change,) = imported.sessions
     assert describe_steps(ledger, LABEL) == mine
     assert change.label == f"{LABEL}/fork-1"
-    assert change.note == f"somebody has gone on with {LABEL!r} since it was imported"
+    assert change.note == f"{LABEL!r} was continued here since it was imported"
     assert describe_steps(ledger, change.label)[:4] == mine[:4]
     assert describe_steps(ledger, change.label)[-2:] == ["input: v", "reply: c."]
 

@@ -1,4 +1,4 @@
-"""`nexus acp`: an agent for editors, and a recorder of what an editor and another agent say."""
+"""`nexus acp`: an agent for editors, and a recorder of other ACP agents."""
 
 from __future__ import annotations
 

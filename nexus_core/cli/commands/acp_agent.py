@@ -227,7 +227,7 @@ class EditorAgent:
         return CloseSessionResponse()
 
     async def cancel(self, session_id: str, **_: Any) -> None:  # noqa: ANN401 - as above
-        """End the turn of a session. What was said is stored."""
+        """End the turn of a session and store the partial reply."""
         if session_id in self._agents:
             self._agents[session_id].cancel()
 

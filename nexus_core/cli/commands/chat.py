@@ -88,7 +88,7 @@ def chat(
 
 
 def _read_message(cli: CliContext, prompt: str) -> str:
-    """Return the text of `-p` and of standard input, if that is no terminal; "" for a chat.
+    """Return the text of `-p` and of piped input, or "" for a chat.
 
     Raises:
         UsageError: There is neither, or no text in it.
@@ -173,7 +173,7 @@ class Chat:
 
     @property
     def toolsets(self) -> ToolsetRunner:
-        """What runs the tools of plugins."""
+        """Runner of the plugins' tools."""
         if self._toolsets is None:
             from nexus_core.agents.toolsets import ToolsetRunner
 
@@ -249,7 +249,7 @@ class Chat:
 
 @contextmanager
 def cancel_on_interrupt(agent: Agent) -> Iterator[None]:
-    """End the turn on the first Ctrl-C, so that what was said is stored. The second raises KeyboardInterrupt."""
+    """Cancel the turn on the first Ctrl-C and store the partial reply. The second raises KeyboardInterrupt."""
     is_pressed = False
 
     def stop(_number: int, _frame: object) -> None:

@@ -136,7 +136,7 @@ class ChatCommands:
     def _require_session(self) -> str:
         name = self._chat.name
         if self._chat.nexus.ledger.session(name) is None:
-            raise UsageError("nothing was said in this session yet", hint="type a message first")
+            raise UsageError("this session has no message yet", hint="type a message first")
         return name
 
     def _run_init(self, rest: str) -> None:

@@ -65,7 +65,7 @@ def run_chat(chat: Chat, ledger: str) -> None:
 
 
 class ChatPrompt:
-    """A chat at a terminal.
+    """Interactive chat: reads input, runs turns, prints their events.
 
     Args:
         chat: The conversation.

@@ -347,7 +347,7 @@ def test_a_fork_is_told_with_its_reason(cli: Cli, work: Path, nexus: Nexus) -> N
     outcome = cli("session", "import", "s.jsonl")
 
     assert outcome.code == 0
-    assert "somebody has gone on with 'claude-s-1' since it was imported; what is new is in 'claude-s-1/fork-1'" in (
+    assert "'claude-s-1' was continued here since it was imported; what is new is in 'claude-s-1/fork-1'" in (
         outcome.err
     )
 

@@ -73,7 +73,7 @@ def test_a_step_inside_a_turn_is_refused_with_the_turn_it_is_of(cli: Cli, talk: 
     outcome = cli("session", "fork", "main", "fork", "--at", inside.id)
 
     assert outcome.code == 3
-    assert f"step {inside.id} stands inside a turn" in outcome.err
+    assert f"step {inside.id} is inside a turn" in outcome.err
     assert f"its turn is {inside.turn}, which ended with {end.id}" in outcome.err
     assert list(heads(nexus)) == ["main"]
 
