@@ -236,6 +236,7 @@ def _refuse_choice_of_project(settings: Settings, *, has_model: bool) -> None:
                 f"{name} of a project would decide where this conversation is sent",
                 where=str(origins[0]),
                 hint="pass provider=…, or set provider.provider in your own config.json and remove it here",
+                command="--provider NAME, or `nexus config set --global provider.provider NAME`",
             )
 
 

@@ -90,7 +90,9 @@ def summarize_extractively(request: SummaryRequest, count: Callable[[str], int] 
     previous_limit = max(limit // _PREVIOUS_DIVISOR, limit - _compute_needed_tokens(entries, limit, count))
     previous = _shorten_previous(request.previous, scores, previous_limit, count)
     lines = _choose_entries(entries, limit - count(previous) - 1, count)
-    return shorten_text("\n".join(filter(None, [previous, *lines])), limit, count)
+    # A turn without an outcome needs no entry beside the evidence, but a summary is never empty.
+    lines = list(filter(None, [previous, *lines])) or [_describe_omission(max(len(turns), 1))]
+    return shorten_text("\n".join(lines), limit, count)
 
 
 class _TermScores:
@@ -302,8 +304,12 @@ def _choose_entries(entries: Sequence[_TurnEntry], limit: int, count: Callable[[
         chosen[index] = short
         limit -= tokens
     left = sum(index not in chosen for index in range(len(entries)))
-    note = [f"{_OMITTED}{left} turn{'s' * (left > 1)})"] if left else []
+    note = [_describe_omission(left)] if left else []
     return [*note, *(chosen[index] for index in sorted(chosen))]
+
+
+def _describe_omission(turns: int) -> str:
+    return f"{_OMITTED}{turns} turn{'s' * (turns > 1)})"
 
 
 def _list_terms(text: str) -> Iterator[str]:

@@ -6,6 +6,7 @@ the order in which the provider reads them: model, tools, system prompt, message
 
 from __future__ import annotations
 
+import os.path
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -128,7 +129,7 @@ class RequestDifference(NamedTuple):
     Attributes:
         first: The first change; None if the calls are equal.
         common: Number of equal pieces at the start.
-        stable: Tokens of these, which may come from the cache.
+        stable: Tokens of these, and of the text before the first difference in a piece, which may come from the cache.
         resent: Tokens of pieces that the earlier call had too, but after the first difference.
         new: Tokens of pieces that only this call has.
         changes: All changes in the order of the call, including the first.
@@ -306,7 +307,18 @@ def compare_pieces(before: Sequence[RequestPiece], after: Sequence[RequestPiece]
     first = _find_first_change(old, new, changes)
     if first is not None and first.outcome == "moved":
         changes.insert(0, first)
+    if first is not None and first.before in old[:1] and first.after in new[:1]:
+        stable += _estimate_common_tokens(first)
     return RequestDifference(first, common, stable, again, total - stable - again, tuple(changes))
+
+
+def _estimate_common_tokens(change: PieceChange) -> int:
+    """Return the tokens of the text with which a piece begins before and after, by its share of the characters."""
+    if change.before is None or change.after is None or change.outcome != "changed":
+        return 0
+    text = change.after.text
+    common = os.path.commonprefix([change.before.text, text])  # noqa: RUF071 - characters are compared, not paths
+    return change.after.tokens * len(common) // max(len(text), 1)
 
 
 def _find_changes(before: Sequence[RequestPiece], after: Sequence[RequestPiece]) -> Iterator[PieceChange]:

@@ -307,18 +307,20 @@ class AgentPool:
         own = build_manager_tools(self, lambda: opened[0], role)
         functions = tools.functions | {each.name: each for each in own}
         definitions = [*(tools.definitions or ()), *(each.definition for each in own)]
-        if parent is None:
-            runtime = self.nexus.runtime if cwd == self.nexus.cwd else self.nexus.runtime.at(cwd)
-            engine, view = (self._open_engine(runtime, name, config, definitions) for _ in range(2))
-        else:
-            runtime = self.nexus.runtime
-            engine, view = (self._spawn(name, config, parent, definitions) for _ in range(2))
+        is_elsewhere = parent is None and cwd != self.nexus.cwd
+        runtime = self.nexus.runtime.at(cwd) if is_elsewhere else self.nexus.runtime
         _, loaded = runtime.static_contexts.load([cwd], self.shared.mode or DEFAULT_MODE)[0]
         providers = self._get_providers(runtime, loaded)
         given = config.provider or (parent.provider if parent else None) or self.shared.provider
         given = given or self._defaults.get("provider")
         has_model = bool(config.model or parent or self._defaults.get("model"))
         provider = choose_provider(given, providers, loaded.settings, has_model=has_model)
+        level = self._read_level(config, loaded, parent)
+        # Last, when nothing can be refused any more: the session of a worker is stored when it is opened.
+        if parent is None:
+            engine, view = (self._open_engine(runtime, name, config, definitions) for _ in range(2))
+        else:
+            engine, view = (self._spawn(name, config, parent, definitions) for _ in range(2))
         loop = AgentLoop(
             engine,
             lambda: runtime.ledger,
@@ -326,7 +328,7 @@ class AgentPool:
             provider=provider,
             functions=functions,
             runners=tools.runners,
-            level=self._read_level(config, loaded, parent),
+            level=level,
             ask=self.shared.ask,
             max_calls=config.max_calls,
             logger=self._open_logger(name),

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import stat
 from binascii import crc32
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ from nexus_core.files.places import cache_directory
 from nexus_core.types.base import blake2b
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 _DIGEST_BYTES, _COUNT_BYTES, _CHECKSUM_BYTES = 16, 4, 4
@@ -130,9 +130,12 @@ class _RandomAccessFile:
         self._descriptor = descriptor
         self._readable, self._writable = True, writable
 
-    def __del__(self) -> None:
-        with suppress(OSError):
-            os.close(self._descriptor)
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        # A default, and no other global name: at the end of the process modules are emptied before their objects.
+        try:
+            close(self._descriptor)
+        except OSError:
+            return
 
     def read(self, length: int, offset: int) -> bytes:
         if not self._readable:

@@ -208,6 +208,12 @@ def test_beside_the_evidence_only_outcomes_are_told() -> None:
     assert all(word not in text for word in ("Changed", "Failed", "And?"))
 
 
+def test_a_turn_without_an_outcome_is_counted_beside_the_evidence() -> None:
+    summary = summarize_extractively(request([Message("user", "Start."), *ran("ls", "a")], evidence="- [1] Start."))
+
+    assert summary == "- (left out: 1 turn)"
+
+
 def test_it_asks_no_model() -> None:
     summarizer = extractive_summarizer()
 

@@ -47,6 +47,16 @@ def test_what_is_the_same_does_not_differ(row: list[RequestPiece]) -> None:
     assert compare_pieces(row, row) == RequestDifference(None, len(row), total, 0, 0, ())
 
 
+def test_the_text_before_the_first_difference_in_a_piece_is_stable() -> None:
+    before = RequestPiece("system", "system prompt", "a", 100, text="x" * 75 + "old text")
+    after = RequestPiece("system", "system prompt", "b", 100, text="x" * 75 + "n" * 25)
+    message = RequestPiece("message", "message 0 (user)", "m", 10, text="Hi")
+
+    found = compare_pieces([before, message], [after, message])
+
+    assert (found.stable, found.resent, found.new) == (75, 10, 25)
+
+
 @given(pieces, pieces)
 def test_what_is_called_stable_is_a_beginning_of_both(before: list[RequestPiece], after: list[RequestPiece]) -> None:
     found = compare_pieces(before, after)

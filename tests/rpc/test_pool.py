@@ -150,12 +150,16 @@ def test_a_worker_has_its_parents_level_or_a_tighter_one(make_nexus: MakeNexus) 
 
 @pytest.mark.parametrize("level", ["trusted", "yolo"])
 def test_a_worker_never_has_a_looser_level_than_its_parent(make_nexus: MakeNexus, level: str) -> None:
+    nexus = make_nexus()
+
     with pytest.raises(UsageError, match="its parent has the permission level 'sandboxed'"):
         levels(
-            make_nexus(),
+            nexus,
             {"agent_id": "a", "level": "sandboxed"},
             {"agent_id": "b", "parent": "a", "level": level},
         )
+
+    assert nexus.ledger.session("b") is None  # nothing of it is stored
 
 
 def test_a_worker_elsewhere_has_no_tool_that_is_denied_to_its_parent(make_nexus: MakeNexus) -> None:

@@ -105,11 +105,11 @@ def context(
 ) -> None:
     """Show how the tokens of a request or transcript are used.
 
-    FILE may be a session of Claude Code, Codex or pi, a ChatGPT export, or the messages or request of any API. It is
-    only read, and shown by role, kind, tool and message. Without any argument, the newest transcripts of Claude Code,
-    Codex and pi are offered at a terminal. Elsewhere, or with -C ., the request of this directory or of a session is
-    shown by zone, kind, layer, section and tool, with the free space and what was left out. Exits with 1 if it does not
-    fit the model's window.
+    FILE may be a session of another agent, such as Claude Code or Codex, a ChatGPT export, or the messages or request
+    of any API. It is only read, and shown by role, kind, tool and message. Without any argument, the newest transcripts
+    of other agents on this machine are offered at a terminal. Elsewhere, or with -C ., the request of this directory or
+    of a session is shown by zone, kind, layer, section and tool, with the free space and what was left out. Exits with
+    1 if it does not fit the model's window.
     """
     cli: CliContext = ctx.obj
     wanted = ContextArguments(
