@@ -1,21 +1,51 @@
-"""How long something takes, told so that neither other programs nor earlier tests change it much."""
+"""Processor time, compared so that an assertion holds on a machine of any speed, busy or not."""
 
 from __future__ import annotations
 
 import gc
+import json
 from collections.abc import Callable
 from time import thread_time
+from typing import TypeVar
+
+CLOCK_FLOOR_SECONDS = 0.001
+"""Shorter work counts as this, since the clock measures nothing finer."""
+MAX_PAIRS = 5
+"""Both sides of a comparison are measured so often at most; noise only adds, so one pair within the limit is enough."""
+MEASURE_TRIES = 3
+YARDSTICK = "[" + ", ".join(['{"name": [1, 2.5, "text"]}'] * 20_000) + "]"
+"""Half a megabyte of JSON, which a machine parses in some 10 to 100 ms."""
+
+Input = TypeVar("Input")
 
 
-def seconds(work: Callable[[], object], *, tries: int = 1) -> float:
-    """Return the processor time of some work in this thread: the least of several tries, since noise only adds to it.
+def assert_linear(work: Callable[[Input], object], short: Input, long: Input, *, times: int = 4) -> None:
+    """Assert that an input `times` as long takes about `times` as long, and not the square of that.
 
-    What earlier tests have left in memory is not searched for garbage meanwhile.
+    The limit is halfway between both, by factors.
     """
-    return min(_measure(work) for _ in range(tries))
+    _assert_ratio(lambda: work(long), lambda: work(short), times**1.5, f"the input {times} times as long")
 
 
-def _measure(work: Callable[[], object]) -> float:
+def assert_quick(work: Callable[[], object], *, times: float) -> None:
+    """Assert that some work takes less than so many times as long as `json.loads` of half a megabyte."""
+    _assert_ratio(work, lambda: json.loads(YARDSTICK), times, "the work")
+
+
+def _assert_ratio(work: Callable[[], object], other: Callable[[], object], limit: float, name: str) -> None:
+    """Measure both one right after the other, so that what slows the machine slows both."""
+    ratios: list[float] = []
+    while len(ratios) < MAX_PAIRS and not any(ratio < limit for ratio in ratios):
+        least = min(_measure_seconds(other) for _ in range(MEASURE_TRIES))
+        ratios.append(_measure_seconds(work) / max(least, CLOCK_FLOOR_SECONDS))
+    assert min(ratios) < limit, f"{name} took {min(ratios):.1f} times as long as its measure, the limit is {limit:g}"
+
+
+def _measure_seconds(work: Callable[[], object]) -> float:
+    """Return the processor time of some work in this thread.
+
+    The garbage collector does not search what earlier tests have left in memory meanwhile.
+    """
     gc.freeze()
     try:
         start = thread_time()

@@ -13,7 +13,7 @@ from nexus_core.compaction.prompts import build_summarize_prompt
 from nexus_core.types.compaction import SummaryRequest, ThreadMessage
 from tests.compaction.threads import conversation, said, words
 from tests.effort import sampled
-from tests.timing import seconds
+from tests.timing import assert_linear
 
 PUMPS = {
     "prose": "the quick brown fox jumps over 12 ms src/a.py. ",
@@ -38,12 +38,6 @@ PUMPS = {
 }
 
 
-def grows(short: Callable[[], object], long: Callable[[], object]) -> float:
-    """How much longer the long one takes, of three tries the best; what is not measurable counts as a millisecond."""
-    quick = min(seconds(short) for _ in range(3))
-    return min(seconds(long) for _ in range(3)) / max(quick, 0.001)
-
-
 @pytest.mark.acceptance("T18")
 @pytest.mark.parametrize("pump", sampled(PUMPS, one_in=5))
 def test_eight_times_the_text_takes_about_eight_times_as_long(pump: str) -> None:
@@ -52,7 +46,7 @@ def test_eight_times_the_text_takes_about_eight_times_as_long(pump: str) -> None
     def find(given: str) -> list[object]:
         return [*find_facts(given), *find_code(given), *find_dates(given)]
 
-    assert grows(lambda: find(text[: len(text) // 8]), lambda: find(text)) < 40
+    assert_linear(find, text[: len(text) // 8], text, times=8)
 
 
 def thread(turns: int) -> list[ThreadMessage]:
@@ -76,9 +70,7 @@ def thread(turns: int) -> list[ThreadMessage]:
     ids=["extract", "merge", "compose", "prompt", "summarize"],
 )
 def test_eight_times_the_turns_take_about_eight_times_as_long(work: Callable[[list[ThreadMessage]], object]) -> None:
-    short, long = thread(50), thread(400)
-
-    assert grows(lambda: work(short), lambda: work(long)) < 40
+    assert_linear(work, thread(50), thread(400), times=8)
 
 
 def test_one_id_for_all_calls_costs_no_more() -> None:
@@ -88,7 +80,7 @@ def test_one_id_for_all_calls_costs_no_more() -> None:
         asked = [called("bash", {"command": f"make {n}"})[0] for n in range(count)]
         return [*asked, *(called("bash", {"command": "x"})[1] for _ in range(count)), said("done")]
 
-    assert grows(lambda: extract_facts(repeated(300)), lambda: extract_facts(repeated(2400))) < 40
+    assert_linear(extract_facts, repeated(300), repeated(2400), times=8)
 
 
 def request(messages: list[ThreadMessage]) -> SummaryRequest:

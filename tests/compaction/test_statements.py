@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nexus_core.compaction.statements import find_decisions, find_rules, split_sentences, strip_program_text
-from tests.timing import seconds
+from tests.timing import assert_linear
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,4 @@ def test_hostile_texts_take_time_in_proportion_to_their_length(pump: str) -> Non
     def look(text: str) -> None:
         list(find_decisions(strip_program_text(text)))
 
-    short, long = pump * 4000, pump * 32_000
-    quick = min(seconds(lambda: look(short)) for _ in range(3))
-
-    assert min(seconds(lambda: look(long)) for _ in range(3)) / max(quick, 0.001) < 40
+    assert_linear(look, pump * 4000, pump * 32_000, times=8)

@@ -4,7 +4,7 @@ import pytest
 
 from nexus_core.config.excerpt import MAX_CELLS, render_excerpt
 from nexus_core.config.load import LineIndex, TextPosition
-from tests.timing import seconds
+from tests.timing import assert_quick
 
 
 def excerpt(text: str, line: int, column: int) -> list[str]:
@@ -172,7 +172,5 @@ def test_a_line_of_a_mebibyte_is_shown_at_once(character: str) -> None:
     lines = LineIndex(character * (1024 * 1024))
     shown: list[str] = []
 
-    took = seconds(lambda: shown.append(render_excerpt(lines, TextPosition(1, 500_000))))
-
-    assert took < 0.5
+    assert_quick(lambda: shown.append(render_excerpt(lines, TextPosition(1, 500_000))), times=5)
     assert len(shown[0]) < 1000

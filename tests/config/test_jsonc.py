@@ -8,7 +8,7 @@ import pytest
 from nexus_core.config.jsonc import JsonSyntaxError, is_blank, parse_json
 from nexus_core.config.load import MAX_DEPTH, MAX_VALUES, LineIndex, TextPosition
 from tests.effort import sampled
-from tests.timing import seconds
+from tests.timing import assert_quick
 
 MEBIBYTE = 1024 * 1024
 
@@ -521,12 +521,12 @@ BOMBS = {
 
 @pytest.mark.acceptance("T16")
 @pytest.mark.parametrize("text", sampled(BOMBS.values(), one_in=3), ids=BOMBS)
-def test_a_bomb_is_refused_within_a_second_with_its_place(text: str) -> None:
+def test_a_bomb_is_refused_quickly_with_its_place(text: str) -> None:
     positions: list[TextPosition] = []
 
-    took = seconds(lambda: positions.append(LineIndex(text).position(refusal(text, comments=True).offset)), tries=3)
+    # 35 at most were measured. A search through the text for each of its characters takes thousands.
+    assert_quick(lambda: positions.append(LineIndex(text).position(refusal(text, comments=True).offset)), times=150)
 
-    assert took < 1
     assert positions >= [TextPosition(1, 1)]
 
 

@@ -31,7 +31,7 @@ from nexus_core.config.load import (
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 from tests.conftest import ROOT, Cli
-from tests.timing import seconds
+from tests.timing import YARDSTICK, assert_quick
 
 
 def test_lines_are_told_apart_by_every_kind_of_line_end_and_nothing_else() -> None:
@@ -415,12 +415,11 @@ def test_what_is_not_a_regular_file_is_refused(tmp_path: Path) -> None:
     ],
     ids=["arrays", "objects", "quotes", "lines", "nested", "no_text", "zeros", "utf_16", "tabs", "values"],
 )
-def test_a_bomb_is_refused_within_a_second_with_a_short_report(tmp_path: Path, content: bytes) -> None:
+def test_a_bomb_is_refused_quickly_with_a_short_report(tmp_path: Path, content: bytes) -> None:
     errors: list[ConfigError] = []
 
-    took = seconds(lambda: errors.append(refusal(tmp_path, content)))
+    assert_quick(lambda: errors.append(refusal(tmp_path, content)), times=150)
 
-    assert took < 1
     assert 0 < len(errors[0].report or "") < 1500
 
 
@@ -535,13 +534,19 @@ import json, sys, time
 from pathlib import Path
 from nexus_core.cli.run import run
 
-seconds = []
-for directory in sys.argv[1:]:
+def measure(work):
     before = time.process_time()
-    code = run(["-C", directory, "show"])
-    seconds.append((code, time.process_time() - before))
+    return work(), time.process_time() - before
+
+yardstick, directories = sys.stdin.read(), sys.argv[1:]
+run(["-C", directories[0], "show"])  # so that importing modules does not count
+runs = []
+for directory in directories:
+    known = min(measure(lambda: json.loads(yardstick))[1] for _ in range(3))
+    code, seconds = measure(lambda: run(["-C", directory, "show"]))
+    runs.append((code, seconds / known))
 peak = next(line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
-print(json.dumps({"runs": seconds, "kibibytes": int(peak)}))
+print(json.dumps({"runs": runs, "kibibytes": int(peak)}))
 """
 
 
@@ -549,7 +554,7 @@ print(json.dumps({"runs": seconds, "kibibytes": int(peak)}))
 @pytest.mark.acceptance("F-08")
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells how much memory was used at most")
 @pytest.mark.parametrize("file", ["config.json", "mcp.json"])
-def test_every_kind_is_refused_within_a_second_and_100_megabytes(tmp_path: Path, nexus_home: Path, file: str) -> None:
+def test_every_kind_is_refused_quickly_and_within_100_megabytes(tmp_path: Path, nexus_home: Path, file: str) -> None:
     directories = [tmp_path / str(number) for number in range(len(KINDS))]
     for directory, kind in zip(directories, KINDS.values(), strict=True):
         (directory / ".nexus3").mkdir(parents=True)
@@ -557,12 +562,17 @@ def test_every_kind_is_refused_within_a_second_and_100_megabytes(tmp_path: Path,
     path = {"PYTHONPATH": f"{ROOT}:{ROOT / 'plugins'}", "NEXUS_HOME": str(nexus_home), "NEXUS_PLUGINS": "none"}
 
     done = subprocess.run(
-        [sys.executable, "-c", MEASURE, *map(str, directories)], env=path, capture_output=True, text=True, check=True
+        [sys.executable, "-c", MEASURE, *map(str, directories)],
+        input=YARDSTICK,
+        env=path,
+        capture_output=True,
+        text=True,
+        check=True,
     )
 
     measured = json.loads(done.stdout)
     assert {code for code, _ in measured["runs"]} == {3}
-    assert max(seconds for _, seconds in measured["runs"]) < 1
+    assert max(ratio for _, ratio in measured["runs"]) < 150
     assert measured["kibibytes"] * 1024 < 100_000_000
     assert "Traceback" not in done.stderr
 

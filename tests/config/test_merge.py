@@ -21,7 +21,7 @@ from nexus_core.testing.fixtures import MakeNexus
 from nexus_core.types.settings import LIST_POLICIES, ListPolicy
 from tests.conftest import Cli, InstallPlugin
 from tests.effort import sampled
-from tests.timing import seconds
+from tests.timing import assert_linear
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text("abc", max_size=3),
@@ -226,13 +226,9 @@ LARGE = {
 def test_the_time_to_merge_grows_with_the_size_and_not_with_its_square(
     make: Callable[[int], list[dict[str, object]]],
 ) -> None:
-    def merging(size: int) -> float:
-        configs = [LayerConfig(Path("/x"), each) for each in make(size)]
-        return seconds(lambda: merge_configs(configs, {"/s": "by-name", "/u": "unique"}))
+    few, many = ([LayerConfig(Path("/x"), each) for each in make(size)] for size in (2_000, 32_000))
 
-    few, many = min(merging(1_000) for _ in range(5)), min(merging(16_000) for _ in range(2))
-
-    assert many < 80 * few  # 16 when it grows with the size, 256 with its square
+    assert_linear(lambda configs: merge_configs(configs, {"/s": "by-name", "/u": "unique"}), few, many, times=16)
 
 
 class Merging:

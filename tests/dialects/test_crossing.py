@@ -14,7 +14,7 @@ from nexus_core.types.api import Dialect
 from nexus_core.types.messages import File, Image, Message, Text, ToolCall, ToolResult
 from tests.dialects.support import StrictType, accepted, values_of
 from tests.dialects.test_openai import PICTURE, VALID
-from tests.timing import seconds
+from tests.timing import assert_linear
 
 CHAT, RESPONSES, NEUTRAL = get_dialect("openai"), get_dialect("responses"), get_dialect("neutral")
 MESSAGES = StrictType(list[ChatCompletionMessageParam])
@@ -185,9 +185,8 @@ def test_an_empty_text_beside_a_call_is_no_item_of_responses() -> None:
 
 @pytest.mark.acceptance("T18")
 def test_raw_arguments_of_many_blanks_take_time_in_proportion_to_their_length() -> None:
-    def takes(length: int) -> float:
+    def write(length: int) -> None:
         call = ToolCall("a", "look", {}, raw=" " * length + "!")
-        return seconds(lambda: get_dialect("anthropic").write([Message("assistant", [call])]))
+        get_dialect("anthropic").write([Message("assistant", [call])])
 
-    # Linear is 4, the square is 16. Three attempts for a busy machine.
-    assert any(takes(100_000) < 8 * takes(25_000) + 0.001 for _ in range(3))
+    assert_linear(write, 25_000, 100_000)

@@ -28,7 +28,7 @@ class Ran:
     code: object
     out: str
     err: str
-    seconds: float
+    effort: float
 
 
 @dataclass(frozen=True)

@@ -95,8 +95,8 @@ def test_a_server_that_does_its_worst_costs_its_limit_and_nobody_else_anything(
 
     assert isinstance(outcome["bad"], ServerError)
     assert not isinstance(outcome["good"], ServerError)
-    # Not how fast it is, but that it ends: starting, listing, calling and ending are over by then, all together.
-    assert took < (1 if evil in QUICK else limit + 1)
+    # Not how fast it is, but that the limit is waited for once, and not at all by those that need not be.
+    assert took < (limit if evil in QUICK else 2 * limit)
     assert time.monotonic() - began < FOREVER / 2  # nor was it waited for until it had slept enough
     assert survivors(nexus_home) == []
 
