@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 from zlib import crc32
 
 import pytest
@@ -13,10 +13,17 @@ from _pytest.mark.structures import ParameterSet
 from hypothesis import settings
 from hypothesis import strategies as st
 
+T = TypeVar("T")
 FULL = 100
 USUAL = 8
-LONG = settings().max_examples > FULL
-"""Whether this is a long run: `make faults LONG=1` and the like."""
+
+
+def is_long_run() -> bool:
+    """Return True for a long run: `make faults LONG=1` and the like.
+
+    A function, because pytest chooses the profile after this module is imported.
+    """
+    return settings().max_examples > FULL
 
 
 def examples(full: int) -> int:
@@ -26,7 +33,12 @@ def examples(full: int) -> int:
 
 def rounds(full: int) -> int:
     """How often something is repeated that `make test` repeats `full` times."""
-    return full * 5 if LONG else full
+    return full * 5 if is_long_run() else examples(full)
+
+
+def some(cases: Sequence[T], *, one_in: int = 8) -> Sequence[T]:
+    """Return all cases that one test tries in a row; in `make quick`, one in eight of them."""
+    return cases if settings().max_examples >= FULL else cases[::one_in]
 
 
 def sampled(cases: Iterable[Any], *, one_in: int) -> list[ParameterSet]:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from tests.effort import choose_cases
+from hypothesis import settings
+
+from tests.effort import choose_cases, examples, is_long_run, rounds, some
 
 APIS = ("openai", "responses", "anthropic", "gemini")
 
@@ -45,3 +47,14 @@ def test_every_value_of_a_parameter_of_few_values_is_tried() -> None:
 
 def test_the_same_cases_are_chosen_in_any_order() -> None:
     assert choose_cases(ITEMS, 4) == choose_cases(ITEMS[::-1], 4)
+
+
+def test_profile_that_pytest_chooses_decides_how_much_is_tried() -> None:
+    tried = {}
+    before = settings.get_current_profile_name()
+    for profile in ("quick", "full", "long"):
+        settings.load_profile(profile)
+        tried[profile] = is_long_run(), examples(50), rounds(50), len(some(range(80)))
+    settings.load_profile(before)
+
+    assert tried == {"quick": (False, 5, 5, 10), "full": (False, 50, 50, 80), "long": (True, 1000, 250, 80)}

@@ -11,6 +11,7 @@ ones) it is two to six times its count. Languages in plain Latin letters count a
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from math import ceil
 from operator import mul
 from typing import TYPE_CHECKING
@@ -187,11 +188,22 @@ _LONE = [bytes(_GROUPS.index(group) + 1 for group in pair) for pair in _LONE_SIG
 
 def estimate(text: str) -> int:
     """Estimate the tokens of a text, at least 1 unless it is empty."""
+    if len(text) <= _CACHED_CHARACTERS:
+        return _estimate_short(text)
     if len(text) <= _CHUNK_CHARACTERS:
         return ceil(_estimate(text))
     return ceil(
         sum(_estimate(text[start : start + _CHUNK_CHARACTERS]) for start in range(0, len(text), _CHUNK_CHARACTERS))
     )
+
+
+_CACHED_CHARACTERS = 128
+"""Texts up to this length are cached: names and arguments of tools, and short results, which conversations repeat."""
+
+
+@lru_cache(maxsize=4096)
+def _estimate_short(text: str) -> int:
+    return ceil(_estimate(text))
 
 
 def _estimate(chunk: str) -> float:

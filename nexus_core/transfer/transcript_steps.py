@@ -72,6 +72,7 @@ MAX_TIME_MS = 1 << 50
 _NO_STEP = ""
 """Instead of the step of a call, for a result that answers no call of its turn."""
 _NO_RESULTS = InterruptedPayload(answers=(), imported=[])
+_PLAIN_INPUT = InputPayload()
 
 
 # ---- paths --------------------------------------------------------------------------------------------------------
@@ -402,21 +403,21 @@ class StepBuilder:
         for part in parts:
             ends = part is parts[-1]
             is_end = is_last and ends
-            self._add("input", part, _list_entries(part), InputPayload(), closes=closes and ends, is_last=is_end)
+            self._add("input", part, _list_entries(part), _PLAIN_INPUT, closes=closes and ends, is_last=is_end)
 
     def _add_reply(self, run: _Run, *, is_last: bool) -> None:
         entries = _list_entries(run.items)
         last = entries[-1]
         model = last.model or next((entry.model for entry in entries if entry.model), "")
-        payload = ReplyPayload(id=last.reply, stop=last.stop, model=model, api=self._api)
+        fields: dict[str, Any] = {}
         usages = [entry.usage for entry in entries if entry.usage]
         if usages:
-            usage = add_usages(usages) if len(usages) > 1 else usages[0]
-            payload = payload.replace(usage=usage)
+            fields["usage"] = usage = add_usages(usages) if len(usages) > 1 else usages[0]
             self._spent = add_usages((self._spent, usage))
         if self._continues:
-            payload = payload.replace(continues=True)
+            fields["continues"] = True
             self._continues = False
+        payload = ReplyPayload(id=last.reply, stop=last.stop, model=model, api=self._api, **fields)
         step_id = next(self._ids)
         calls = find_client_calls([entry.message for entry in entries])
         for index, call in enumerate(calls):
@@ -531,7 +532,7 @@ class StepBuilder:
             messages=messages,
             tokens=tokens,
             counter=ESTIMATE.name,
-            data=payload.replace(**fields).to_json(),
+            data=payload.replace_json(**fields),
             id=step_id,
             created=self._time,
         )

@@ -169,7 +169,11 @@ class Payload:
 
     def replace(self, **changes: Any) -> Self:  # noqa: ANN401 - fields
         """Return a copy with other fields; new ones come last."""
-        return self.from_json({**self.to_json(), **self._encode(changes)})
+        return self.from_json(self.replace_json(**changes))
+
+    def replace_json(self, **changes: Any) -> dict[str, Any]:  # noqa: ANN401 - fields
+        """Return the JSON of a copy with other fields, without reading any of them."""
+        return {**self.__dict__["_json"], **self._encode(changes)}
 
     def merge(self, other: Payload) -> Self:
         """Return a copy with everything that another payload stores; new fields come last."""
@@ -192,11 +196,11 @@ class Payload:
 
     def _encode(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         encoded = {}
+        keys, encoders = self.json_keys, self._encoders
         for name, value in fields.items():
-            if name not in self.json_keys:
+            if name not in keys:
                 raise TypeError(f"{type(self).__name__} has no field {name!r}")
-            encode = self._encoders.get(name)
-            encoded[self.json_keys[name]] = value if encode is None or value is None else encode(value)
+            encoded[keys[name]] = encoders[name](value) if name in encoders and value is not None else value
         return encoded
 
     def __bool__(self) -> bool:

@@ -13,6 +13,7 @@ from nexus_core.context import build_summarize_prompt
 from nexus_core.errors import ConfigError
 from nexus_core.testing import write_files
 from nexus_core.types.messages import File, Image, Message, Reasoning, Text, ToolCall, ToolResult
+from tests.effort import some
 from tests.tables import count
 from tests.text.secret_samples import SAMPLES
 from tests.text.test_secrets import IN_PLACE, SECRETS
@@ -139,9 +140,10 @@ def test_summarize_prompt_redacts_every_kind_of_secret(kind: str) -> None:
 
 @pytest.mark.acceptance("B-09", "T10")
 def test_summarize_prompt_redacts_every_shape() -> None:
-    count(len(SAMPLES))
+    samples = some([*SAMPLES.items()])
+    count(len(samples))
     messages = []
-    for number, sample in enumerate(SAMPLES.values()):
+    for number, (_, sample) in enumerate(samples):
         arguments = {"command": sample.text, "input": json.dumps({"text": sample.text})}
         call, raw = (
             ToolCall(f"c{number}", "run", arguments),
@@ -152,7 +154,7 @@ def test_summarize_prompt_redacts_every_shape() -> None:
 
     prompt = build_summarize_prompt(messages, redact_secrets=True)
 
-    assert [name for name, sample in SAMPLES.items() if any(secret in prompt for secret in sample.secrets)] == []
+    assert [name for name, sample in samples if any(secret in prompt for secret in sample.secrets)] == []
 
 
 @pytest.mark.acceptance("B-09")

@@ -13,7 +13,7 @@ import pytest
 from _pytest.mark.structures import ParameterSet
 
 from nexus_core.testing import write_files
-from tests.effort import LONG, sampled
+from tests.effort import is_long_run, sampled
 from tests.hostile.conftest import Report, Visit
 from tests.hostile.repositories import CANARY, REPOSITORIES, Repository
 
@@ -183,7 +183,7 @@ def test_the_watch_sees_what_an_evil_plugin_does(visit: Visit, tmp_path: Path) -
 
 @pytest.mark.slow
 @pytest.mark.acceptance("T1")
-@pytest.mark.parametrize("name", REPOSITORIES if LONG else TRACED)
+@pytest.mark.parametrize("name", REPOSITORIES if is_long_run() else TRACED)
 def test_the_kernel_sees_no_start_and_no_connection(visit: Visit, tmp_path: Path, name: str) -> None:
     trace = tmp_path / "trace"
     strace = shutil.which("strace")

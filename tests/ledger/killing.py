@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.conftest import ROOT
-from tests.effort import LONG
+from tests.effort import is_long_run
 
 CHANGING = (
     *("write", "pwrite64", "fsync", "fdatasync", "ftruncate", "rename", "renameat", "renameat2", "link", "linkat"),
     *("unlink", "unlinkat", "mkdir", "mkdirat", "chmod", "fchmod", "flock"),
 )
-ONE_IN = 1 if LONG else 10
+ONE_IN = 1 if is_long_run() else 10
 """So many of the calls are tried: all of them in a long run."""
 
 

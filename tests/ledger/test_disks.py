@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nexus_plugins.ledger.sqlite import open_sqlite
-from tests.effort import LONG
+from tests.effort import is_long_run
 from tests.ledger.backends import figure
 from tests.ledger.conftest import can
 from tests.ledger.test_faults import experiment
@@ -39,7 +39,7 @@ def home() -> Iterator[Path]:
         yield directory
 
 
-WRITING = ("EIO", "ENOSPC", "EDQUOT", "EFBIG") if LONG else ("EIO", "ENOSPC")
+WRITING = ("EIO", "ENOSPC", "EDQUOT", "EFBIG") if is_long_run() else ("EIO", "ENOSPC")
 """What a disk may say to whoever writes."""
 
 
@@ -90,12 +90,12 @@ def test_a_directory_that_may_not_be_written_is_an_error_and_not_the_end(home: P
 
 # Which call fails how, and when: the first, then each after so many; no multiple of what one attempt takes.
 FAILING = [
-    *[("fdatasync", "EIO", f"{first}+11") for first in range(1, 13 if LONG else 5)],
+    *[("fdatasync", "EIO", f"{first}+11") for first in range(1, 13 if is_long_run() else 5)],
     ("fdatasync", "ENOSPC", "20..30"),
     *[("fsync", "EIO", f"{first}..{first + 1}") for first in (1, 2)],
-    *[("pwrite64", error, f"{first}+97") for error in WRITING for first in range(1, 60, 5 if LONG else 14)],
+    *[("pwrite64", error, f"{first}+97") for error in WRITING for first in range(1, 60, 5 if is_long_run() else 14)],
     ("pwrite64", "EDQUOT", "200..230"),
-    *[("pread64", "EIO", f"{first}..{first + 2}") for first in range(6, 30, 1 if LONG else 9)],
+    *[("pread64", "EIO", f"{first}..{first + 2}") for first in range(6, 30, 1 if is_long_run() else 9)],
     *[("ftruncate", "EIO", str(first)) for first in (1, 2)],
     *[("unlink", "EIO", str(first)) for first in (1, 2, 3)],
     *[(call, "EMLINK", "1") for call in ("link", "linkat")],

@@ -17,7 +17,7 @@ import pytest
 
 from nexus_plugins.ledger.sqlite import open_sqlite, schema
 from tests.conftest import ROOT
-from tests.effort import LONG
+from tests.effort import is_long_run
 from tests.effort import rounds as repeated
 from tests.ledger.backends import Backend, figure
 from tests.ledger.test_rebuild import fill
@@ -95,7 +95,7 @@ def test_eight_processes_write_without_loss(backend: Backend, tmp_path: Path, se
 @pytest.mark.slow
 @pytest.mark.parametrize("sessions", ["one_session", "own_sessions"])
 def test_thirty_two_processes_write_into_one_file_without_loss(tmp_path: Path, sessions: str) -> None:
-    appends = 2000 if LONG else 20
+    appends = 2000 if is_long_run() else 20
 
     result = experiment(sessions, f"sqlite:///{tmp_path}/ledger.db", appends, tmp_path, processes=32)
 
@@ -110,7 +110,7 @@ def test_thirty_two_processes_write_into_one_file_without_loss(tmp_path: Path, s
 def test_sixteen_processes_open_a_new_or_an_older_file_at_once(tmp_path: Path, name: str) -> None:
     url = f"sqlite:///{tmp_path}/new/ledger.db"
 
-    result = experiment(name, url, 200 if LONG else 5, tmp_path, processes=16)
+    result = experiment(name, url, 200 if is_long_run() else 5, tmp_path, processes=16)
 
     assert (result["failed"], result["found"]) == (0, [])
 

@@ -26,7 +26,7 @@ from nexus_core.types.ledger import Step
 from nexus_plugins.ledger import postgres
 from nexus_plugins.ledger.postgres import open_postgres, schema
 from nexus_plugins.ledger.postgres.store import PostgresStore
-from tests.effort import LONG, rounds
+from tests.effort import is_long_run, rounds
 from tests.ledger.backends import figure, tell
 from tests.ledger.experiments import CUT
 from tests.ledger.test_faults import experiment
@@ -334,7 +334,7 @@ def test_a_server_that_is_killed_and_started_again_loses_nothing(
     )  # however long it takes to start
     url, kill = own_server
     with closing(open_postgres(url)) as ledger, Writer(ledger) as writer:
-        for _ in range(20 if LONG else 3):
+        for _ in range(20 if is_long_run() else 3):
             time.sleep(0.5)
             before = len(writer.kept)
             kill()

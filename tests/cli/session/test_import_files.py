@@ -27,7 +27,6 @@ from nexus_core.transcripts.read import read_transcript
 from nexus_core.transfer.transcript_steps import read_totals
 from tests.cli.session.conftest import TypeIn
 from tests.conftest import ROOT, Cli
-from tests.effort import sampled
 from tests.transcripts.support import SAMPLES
 from tests.transcripts.test_corpus import FILES
 from tests.transfer.support import (
@@ -834,7 +833,8 @@ def _answers(cli: Cli, ledger: str, word: str) -> dict[str, Any]:
     return answers
 
 
-@pytest.mark.parametrize("name", sampled(sorted(GROWING_FILES), one_in=8))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(GROWING_FILES))
 def test_import_line_by_line_gives_the_answers_of_an_import_at_once(
     cli: Cli, tmp_path: Path, nexus_home: Path, name: str
 ) -> None:

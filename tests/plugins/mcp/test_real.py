@@ -28,6 +28,7 @@ from nexus_core.types.messages import Message, ToolCall, ToolResult
 from nexus_plugins.mcp._connections import ServerPool, ServerTimeouts
 from nexus_plugins.mcp._server import MAX_READ_CHARACTERS, build_server, read_resource_text, run_tool
 from tests.conftest import ROOT
+from tests.effort import some
 from tests.plugins.mcp.world import define, servers_of, survivors
 from tests.session.wire import asks, says
 from tests.tables import count
@@ -304,9 +305,10 @@ def test_a_list_of_sessions_is_told_without_secrets(nexus: Nexus) -> None:
 @pytest.mark.acceptance("T10")
 @pytest.mark.parametrize("tool", ["assemble_context", "read_steps", "search_history", "recall"])
 def test_no_shape_of_secret_is_told_to_a_client(nexus: Nexus, tool: str) -> None:
-    count(len(SAMPLES))
+    samples = some([*SAMPLES.values()])
+    count(len(samples))
     session = nexus.session("shapes", model="gpt-4o")
-    for number, sample in enumerate(SAMPLES.values()):
+    for number, sample in enumerate(samples):
         call = ToolCall(f"c{number}", "run", {"command": sample.text, "input": json.dumps({"text": sample.text})})
         result = Message("tool", (ToolResult(call.id, f"Look: {sample.text}"),))
         said = [

@@ -23,6 +23,7 @@ from nexus_core.testing import check_plugin, write_files
 from nexus_core.types.messages import Message, ToolCall
 from nexus_plugins import telemetry
 from nexus_plugins.telemetry import _tracing
+from tests.effort import some
 from tests.plugins.telemetry.conftest import OpenNexus, Seen
 from tests.session.support import TOOLS, calls, says
 from tests.tables import count
@@ -165,8 +166,8 @@ def test_what_was_said_is_nowhere(open_nexus: OpenNexus, tmp_path: Path, seen: S
 @pytest.mark.acceptance("T10", "T15")
 def test_no_name_carries_a_secret_or_a_control_character_into_a_span(open_nexus: OpenNexus, seen: Seen) -> None:
     nexus = open_nexus()
-    shapes = {name: sample for name, sample in SAMPLES.items() if len(sample.text) < 400}  # a session's name has 500
-    for number, sample in enumerate(shapes.values()):
+    shapes = some([sample for sample in SAMPLES.values() if len(sample.text) < 400])  # a session's name has 500
+    for number, sample in enumerate(shapes):
         hostile = f"x\x1b]0;title\x07 {sample.text}"
         tools = [ToolCall(f"call {number} {hostile}", hostile, {})]
         session = nexus.session(f"{number} {hostile}", model=f"model {hostile}", tools=TOOLS)
@@ -181,7 +182,7 @@ def test_no_name_carries_a_secret_or_a_control_character_into_a_span(open_nexus:
 
     count(len(shapes))
     assert len(seen.spans) == 3 * len(shapes)
-    secrets = [secret for sample in shapes.values() for secret in sample.secrets]
+    secrets = [secret for sample in shapes for secret in sample.secrets]
     assert not [secret for secret in secrets if any(secret in text for text in values)]
     assert not [text for text in values if not text.isprintable()]
 
