@@ -1,4 +1,4 @@
-"""Turns and the state of a session, running totals, and appending under concurrent writers.
+"""Turns and the state of a session, running totals, costs, and appending under concurrent writers.
 
 All of it is read from the newest steps: each carries the totals, the calibration and the learned limits of every model
 on to the next. `Session.record` returns a RecordedStep with RecordedCalls.
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from nexus_core.history.truncation import TruncationPoint
     from nexus_core.runner import Operation
     from nexus_core.thread.cache import ThreadCache
+    from nexus_core.tokens.prices import Cost, PriceList
     from nexus_core.types.ledger import Ledger, NewStep, SessionRecord, Step
     from nexus_core.types.messages import JSON, Message, ResultPart, ToolCall
     from nexus_core.types.payloads import LearnedLimits
@@ -521,6 +522,35 @@ def subtract_usage(spent: Usage, usage: Usage) -> Usage:
     """Return a total without the usage of one call; no field drops below zero."""
     numbers = (max(total - part, 0) for total, part in zip(_get_numbers(spent), _get_numbers(usage), strict=True))
     return Usage(**dict(zip(_USAGE_FIELDS, numbers, strict=True)))
+
+
+# ---- costs ----------------------------------------------------------------------------------------------------------
+
+
+def sum_costs(ledger: Ledger, tip: str | None, prices: PriceList) -> Cost:
+    """Return the cost of all calls of a thread.
+
+    Reads the whole thread: each reply has its own model, so that no running total of tokens will do.
+    """
+    steps = skip_reverted(walk_back(ledger, tip))
+    return prices.sum(call for step in steps if (call := _find_paid_call(step)) is not None)
+
+
+def compute_step_cost(step: Step, prices: PriceList) -> Cost | None:
+    """Return the cost of a reply or a whole turn; None for other steps, and if no usage was reported."""
+    call = _find_paid_call(step)
+    return None if call is None else prices.compute(call[0], call[1], calls=call[2])
+
+
+def _find_paid_call(step: Step) -> tuple[str, Usage, int] | None:
+    """Return model, usage and number of the calls that a step reports; None if it reports none."""
+    if step.kind not in ("reply", "turn"):  # most steps of a long thread need not be decoded
+        return None
+    usage = get_step_usage(step)
+    if usage is None or not usage.total_tokens:
+        return None
+    calls = 1 if step.kind == "reply" else max(sum(message.role == "assistant" for message in step.messages), 1)
+    return step.payload.model or "", usage, calls
 
 
 if TYPE_CHECKING:
