@@ -7,7 +7,8 @@ on to the next. `Session.record` returns a RecordedStep with RecordedCalls.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields
+from contextlib import suppress
+from dataclasses import fields, replace
 from functools import cached_property
 from operator import attrgetter
 from shlex import quote
@@ -308,6 +309,21 @@ class SessionState:
         return dict(opening.event or {}) if isinstance(opening, InputPayload) else {}
 
 
+NO_STATE = SessionState(None, None, None)
+"""The state of a session that is not known."""
+
+
+def continue_step(tip: Step | NewStep | None, step: NewStep) -> NewStep:
+    """Return a step with the fields that it carries on from the step before, `tip`, and with the running totals."""
+    payload = step.payload.follow(
+        None if tip is None else tip.payload,
+        turns=add_turn(tip, step),
+        total_tokens=add_tokens(tip, step),
+        total_usage=add_usage(tip, step),
+    )
+    return replace(step, data=payload.to_json())
+
+
 # ---- learned limits -------------------------------------------------------------------------------------------------
 
 
@@ -591,14 +607,17 @@ def append(thread: AppendableThread, decide: Decide) -> Operation[Step | Recorde
     Raises:
         ConflictError: Other writers were faster `MAX_APPEND_ATTEMPTS` times in a row.
     """
+    return (yield from blocking(_append_decided, thread, decide))
+
+
+def _append_decided(thread: AppendableThread, decide: Decide) -> Step | RecordedBefore | None:
     for _ in range(MAX_APPEND_ATTEMPTS):
-        state, decided = yield from blocking(_decide, thread, decide)
+        state = thread.read()
+        decided = decide(state)
         if decided is None or isinstance(decided, RecordedBefore):
             return decided
-        try:
-            return (yield from blocking(thread.append, decided, state))
-        except ConflictError:
-            continue
+        with suppress(ConflictError):
+            return thread.append(decided, state)
     raise build_contention_error(thread.label)
 
 
@@ -621,8 +640,3 @@ def ensure_not_archived(state: SessionState) -> None:
             f"session {state.record.label!r} is archived",
             hint=f"`{undo}` restores it; it can be read and forked as it is",
         )
-
-
-def _decide(thread: AppendableThread, decide: Decide) -> tuple[SessionState, NewStep | RecordedBefore | None]:
-    state = thread.read()
-    return state, decide(state)
