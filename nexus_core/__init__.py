@@ -30,6 +30,7 @@ files/         safe reading and atomic writing
 errors         exceptions
 types/         frozen value types
 deprecation    former names that still work
+lazy_names     names of a package that are imported when they are first used
 runner         one generator for blocking and async callers
 
 A module imports only from those below it. Names in `__all__` are imported when they are first used.

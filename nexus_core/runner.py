@@ -50,7 +50,7 @@ def run(operation: Operation[T]) -> T:
 
 def settle(value: Any) -> Any:  # noqa: ANN401 - any result
     """Return a value, or the result of an awaitable, for callers without an event loop."""
-    if not hasattr(value, "__await__"):  # `inspect` knows more ways to be awaitable, and is slow
+    if not hasattr(type(value), "__await__"):  # `inspect` knows more ways to be awaitable, and is slow
         return value
     import asyncio
 
@@ -81,7 +81,7 @@ async def _run_async(operation: Operation[T]) -> T:
         while True:
             try:
                 value = await asyncio.to_thread(todo)
-                if hasattr(value, "__await__"):
+                if hasattr(type(value), "__await__"):
                     value = await value
             except Exception as error:  # noqa: BLE001 - as above; a cancellation is not an Exception and ends the operation
                 todo = operation.throw(error)

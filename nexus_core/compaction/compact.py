@@ -31,7 +31,7 @@ from nexus_core.history.truncation import replace_oldest_item_media
 from nexus_core.request.build import build_request
 from nexus_core.runner import blocking
 from nexus_core.thread.cache import PLACEHOLDER_STEP_ID
-from nexus_core.thread.calibration import CountedCall, add_calibration_sample
+from nexus_core.thread.calibration import CountedCall, add_calibration_sample, get_calibration_key
 from nexus_core.thread.projection import add_summary_form, build_session_summary, get_summary_trust
 from nexus_core.thread.state import MAX_APPEND_ATTEMPTS, AppendableThread, add_learned_limit, build_contention_error
 from nexus_core.types.ledger import NewStep
@@ -548,7 +548,8 @@ def _build_task(
     if overflow.asked is not None and tokens:
         limit = int(limit / min(max(overflow.asked / tokens, PROVIDER_COUNT_FACTORS[0]), PROVIDER_COUNT_FACTORS[1]))
         refused = CountedCall(tokens, overflow.asked)
-        samples = add_calibration_sample(newest.calibration, window.calibration_key, refused, window.last_counted)
+        key = get_calibration_key(model, window.sizer.counter)
+        samples = add_calibration_sample(newest.calibration, key, refused, window.last_counted)
         learned = learned.replace(calibration=samples)
     windows = add_learned_limit(newest.windows, model, overflow.limit, window.model.window)
     if windows is not None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
 
 from nexus_core.dialects.registry import DEFAULT_DIALECT_NAME, get_default_registry
 from nexus_core.dialects.requests import build_not_a_list_error
+from nexus_core.dialects.tools import find_invalid_tools
 from nexus_core.errors import UnknownNameError
 from nexus_core.history.budget import (
     build_allowance,
@@ -14,6 +15,10 @@ from nexus_core.history.budget import (
     require_result_limit,
     require_within_budget,
 )
+from nexus_core.history.chooser import MessageChooser
+from nexus_core.history.counted_messages import CountedMessages
+from nexus_core.host.manager import get_installed_host
+from nexus_core.tokens.counters import find_model_finding, get_model, open_counter
 from nexus_core.types.base import dataclass
 from nexus_core.types.budget import TokenCalibration
 from nexus_core.types.messages import Message
@@ -27,7 +32,7 @@ if TYPE_CHECKING:
     from nexus_core.history.counted_messages import IndexedItems
     from nexus_core.host.manager import Host
     from nexus_core.types.api import Dialect
-    from nexus_core.types.budget import Decision, Model, TokenBudget, TokenCounter, TruncationStrategy
+    from nexus_core.types.budget import Decision, TokenBudget, TokenCounter
     from nexus_core.types.plugins import Finding
     from nexus_core.types.settings import Settings
 
@@ -156,9 +161,6 @@ def fit_messages(
     name = api or dialects.told(newest, len(messages) - len(newest))
     dialect = dialects.get(name or DEFAULT_DIALECT_NAME)
     require_result_limit(result_tokens)
-    from nexus_core.host.manager import get_installed_host
-    from nexus_core.tokens.counters import find_model_finding, get_model, open_counter
-
     plugins = host or get_installed_host()
     counting = counter or open_counter(model, host=plugins, settings=settings, stored=host is not None)
     allowance = build_allowance(model, budget, plugins, settings)
@@ -168,26 +170,35 @@ def fit_messages(
     fixed = measure_fixed_cost(counting, system, tools, dialect.name, dialects)
     known = get_model(model, host=plugins, settings=settings)
     truncation = plugins.truncations().get(strategy or _read_strategy(settings))
-    fit_request = _FitRequest(
-        counting, truncation, start_with_user, omission_notice, result_tokens, allowance, fixed, known, dialects
-    )
-    limits = fit_request.with_byte_limit(name)
-    try:
-        items = (
-            messages
-            if name or len(messages) == len(newest)
-            else UndetectedMessages(messages, DEFAULT_DIALECT_NAME, dialects)
+
+    def choose(items: IndexedItems, dialect: Dialect, name: str) -> tuple[TokenBudget, ChosenMessages]:
+        # An API that is not known yet is "".
+        limits = replace(allowance, byte_limit=allowance.byte_limit or dialects.request_limit(known, name))
+        available = limits.available
+        if limits.calibration is not None:
+            available = limits.calibration.compute_available(available)
+        chooser = MessageChooser(
+            CountedMessages(items, dialect, counting),
+            dialect,
+            truncation,
+            start_with_user=start_with_user is not False,  # None meant the rule of the API
+            omission_notice=omission_notice,
+            result_tokens=result_tokens,
         )
-        chosen = fit_request.choose(items, dialect, limits)
+        fixed_tokens, fixed_bytes = sum(fixed.tokens.values()), sum(fixed.bytes.values())
+        return limits, chooser.choose(available - fixed_tokens, limits.byte_limit - fixed_bytes)
+
+    is_known = bool(name) or len(messages) == len(newest)
+    try:
+        items = messages if is_known else UndetectedMessages(messages, DEFAULT_DIALECT_NAME, dialects)
+        limits, chosen = choose(items, dialect, name)
     except DialectDetected as other:
-        dialect, limits = dialects.get(other.name), fit_request.with_byte_limit(other.name)
-        chosen = fit_request.choose(messages, dialect, limits)
+        dialect = dialects.get(other.name)
+        limits, chosen = choose(messages, dialect, other.name)
     used_budget = _build_used_budget(limits, fixed, chosen, counting)
     unknown = find_model_finding(model, host=plugins, settings=settings)
     findings = chosen.findings if unknown is None else (unknown, *chosen.findings)
     if fixed.tools:
-        from nexus_core.dialects.tools import find_invalid_tools
-
         findings = (*findings, *find_invalid_tools(fixed.tools, dialect.rules))
     return FitResult(_write_chosen(chosen, messages, dialect), chosen.decisions, used_budget, findings)
 
@@ -202,45 +213,6 @@ def require_fit_options(options: Mapping[str, object]) -> None:
     for name in options:
         if name not in known:
             raise UnknownNameError("argument of fit", name, known)
-
-
-class _FitRequest(NamedTuple):
-    """The arguments of a choice that do not depend on the dialect, which may be detected only during the choice."""
-
-    counter: TokenCounter
-    truncation: TruncationStrategy
-    start_with_user: bool
-    omission_notice: bool
-    result_tokens: int | None
-    allowance: TokenBudget
-    fixed: FixedCost
-    model: Model
-    dialects: DialectRegistry
-
-    def with_byte_limit(self, api: str) -> TokenBudget:
-        """Return the budget with the byte limit of an API, unless it has one; "" is an API that is not known yet."""
-        limit = self.allowance.byte_limit or self.dialects.request_limit(self.model, api)
-        return replace(self.allowance, byte_limit=limit)
-
-    def choose(self, items: IndexedItems, dialect: Dialect, limits: TokenBudget) -> ChosenMessages:
-        from nexus_core.history.chooser import MessageChooser
-        from nexus_core.history.counted_messages import CountedMessages
-
-        window = CountedMessages(items, dialect, self.counter)
-        chooser = MessageChooser(
-            window,
-            dialect,
-            self.truncation,
-            start_with_user=self.start_with_user is not False,  # None meant the rule of the API
-            omission_notice=self.omission_notice,
-            result_tokens=self.result_tokens,
-        )
-        calibration, available = limits.calibration, limits.available
-        if calibration is not None:
-            available = calibration.compute_available(available)
-        return chooser.choose(
-            available - sum(self.fixed.tokens.values()), limits.byte_limit - sum(self.fixed.bytes.values())
-        )
 
 
 def _build_used_budget(

@@ -15,7 +15,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
-from nexus_core.plugin._lazy import make_lazy
+from nexus_core.lazy_names import make_lazy
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nexus_core.plugin._lazy import make_lazy
+from nexus_core.lazy_names import make_lazy
 
 if TYPE_CHECKING:
     from nexus_core.errors import ConflictError, LedgerError, LedgerUnreachableError, SessionExistsError

@@ -404,7 +404,7 @@ def _compute_file_digest(sections: Sequence[Section], file: str) -> str | None:
     texts = [
         section.text
         for section in sections
-        if section.source and section.source.is_file and section.source.uri.endswith(f"/{file}")
+        if section.source and section.source.uri.endswith(f"/{file}") and section.source.is_file
     ]
     if not texts:
         return None
@@ -466,7 +466,7 @@ def _section_from_json(body: dict[str, object]) -> Section:
 
 def write_settings(settings: Settings) -> bytes:
     """Serialize the settings that affect calls."""
-    stored = {name: _select_fields(settings.get(name), fields) for name, fields in _STORED_SETTINGS.items()}
+    stored = {name: _select_fields(settings.value.get(name), fields) for name, fields in _STORED_SETTINGS.items()}
     return write_json({name: value for name, value in stored.items() if value}, "a setting").encode()
 
 

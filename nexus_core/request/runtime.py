@@ -19,7 +19,7 @@ from nexus_core.history.truncation import FitLimits
 from nexus_core.request.placements import place_static
 from nexus_core.request.prefix import PrefixStore
 from nexus_core.thread.cache import ThreadCache, TokenSizer
-from nexus_core.thread.calibration import find_counted_call, find_shared_samples, get_calibration, get_calibration_key
+from nexus_core.thread.calibration import find_calibration, find_counted_call
 from nexus_core.thread.state import get_learned_limit
 from nexus_core.tokens.counters import find_model_finding, get_model, open_counter
 from nexus_core.tokens.messages import count_tools
@@ -146,7 +146,7 @@ class SessionRuntime:
         cwd: The directory that the agent works in.
         home: The user's Nexus directory.
         host: The plugin manager.
-        ledger: Returns the ledger, opening it at the first call.
+        open_ledger: Returns the ledger, opening it at the first call.
         static_contexts: Cache of static contexts.
         summarize: The caller's summarizer; None for those of plugins.
 
@@ -160,7 +160,7 @@ class SessionRuntime:
         cwd: Path,
         home: Path,
         host: Host,
-        ledger: Callable[[], Ledger],
+        open_ledger: Callable[[], Ledger],
         static_contexts: StaticContextCache,
         summarize: SummarizeFunction | None = None,
     ) -> None:
@@ -168,10 +168,10 @@ class SessionRuntime:
         self.home = home
         self.static_contexts = static_contexts
         self.summarize = summarize
-        self.prefixes = PrefixStore(ledger)
+        self.prefixes = PrefixStore(open_ledger)
         self.host = host
         self.dialects = get_default_registry(host)
-        self._open_ledger = ledger
+        self.open_ledger = open_ledger
         self._models: dict[str, tuple[Settings, Model, Finding | None]] = {}
         self._sizers: dict[str, TokenSizer] = {}
         self._model_sizers: dict[str, tuple[Settings, TokenSizer]] = {}
@@ -191,7 +191,7 @@ class SessionRuntime:
     @property
     def ledger(self) -> Ledger:
         """The ledger, opened at the first access."""
-        return self._open_ledger()
+        return self.open_ledger()
 
     def get_cache(self, label: str) -> ThreadCache:
         """Return the cached thread of a session."""
@@ -261,7 +261,6 @@ class ContextWindow:
     Attributes:
         budget: Limits and reserves of a call, before anything is counted.
         available_tokens: Tokens available for a call, by our own count.
-        calibration_key: The name under which samples of the calibration are stored.
         last_counted: The last call that both sides have counted.
         findings: Warnings about the model and its limits.
         options: Options of the API call from the settings.
@@ -278,16 +277,10 @@ class ContextWindow:
         self.prefix_sizer = runtime.get_prefix_sizer(shared.counter)
         self.strategy = runtime.get_strategy(settings)
         limit = get_learned_limit(state.newest.windows, model, self.model.window)
-        self.calibration_key = get_calibration_key(model, shared.counter)
         self.last_counted = (
             find_counted_call(cache, state.tip, model, shared.name, limit) if cache and state.tip else None
         )
-        calibration = get_calibration(
-            find_shared_samples(state.newest.calibration, self.calibration_key, shared.counter),
-            self.calibration_key,
-            error=shared.counter.error,
-            last=self.last_counted,
-        )
+        calibration = find_calibration(state.newest.calibration, model, shared.counter, self.last_counted)
         assumed_size = runtime.dialects.request_limit(self.model)
         size = get_learned_limit(state.newest.request_bytes, model, assumed_size)
         findings = (

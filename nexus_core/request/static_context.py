@@ -10,6 +10,7 @@ import os
 import time
 from dataclasses import replace
 from functools import cached_property
+from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from nexus_core.errors import NexusError, PluginError
@@ -294,7 +295,7 @@ class StaticContextCache:
     def __init__(self, host: Host, layer_cache: LayerCache) -> None:
         self._host = host
         self._layer_cache = layer_cache
-        self._known: list[tuple[tuple[LoadedLayers, ...], StaticContext]] = []
+        self._known: list[tuple[list[LoadedLayers], tuple[Request, Mapping[str, Any]], StaticContext]] = []
 
     def load(self, directories: Sequence[Path], mode: AgentMode = DEFAULT_MODE) -> list[LoadedDirectory]:
         """Return the loaded directories, loading again those that have changed.
@@ -323,14 +324,13 @@ class StaticContextCache:
         Raises:
             UnknownNameError: No plugin offers the role or the renderer.
         """
-        request = _build_request(loaded, fields)
-        layers = tuple(each for _, each in loaded)
-        for cached_layers, cached in self._known:
-            is_same = len(cached_layers) == len(layers) and all(map(_is_identical, cached_layers, layers))
-            if is_same and cached.request == request and cached.is_current:
+        layers, key = [each for _, each in loaded], (loaded[-1][0], fields)
+        for cached_layers, cached_key, cached in self._known:
+            is_same = len(cached_layers) == len(layers) and all(map(is_, cached_layers, layers))
+            if is_same and cached_key == key and cached.is_current:
                 return cached
         static = build_static_context(self._host, loaded, fields)
-        self._known = [(layers, static), *self._known[: MAX_CACHED_CONTEXTS - 1]]
+        self._known = [(layers, key, static), *self._known[: MAX_CACHED_CONTEXTS - 1]]
         return static
 
 
@@ -347,16 +347,27 @@ def build_static_context(host: Host, loaded: Sequence[LoadedDirectory], fields: 
     Raises:
         UnknownNameError: No plugin offers the role or the renderer.
     """
-    request, (_, layers) = _build_request(loaded, fields), loaded[-1]
-    settings = inherit_permissions(layers.settings, (each.settings for _, each in loaded[:-1]))
+    request, layers = loaded[-1]
+    request = replace(request, **fields, is_call=True).standing
+    settings = layers.settings
+    if len(loaded) > 1:
+        settings = inherit_permissions(settings, (each.settings for _, each in loaded[:-1]))
     if request.system_prompt:
         return StaticContext(request, layers, (), host, settings)
+    layer_sections = build_layer_sections(layers) if len(loaded) == 1 else _build_worker_sections(loaded)
+    other_sections = host.static_sections(request, layers)
+    permissions = build_permissions_section(settings, request.permissions or ())
+    return StaticContext(request, layers, [*layer_sections, permissions, *other_sections], host, settings)
+
+
+def _build_worker_sections(loaded: Sequence[LoadedDirectory]) -> list[Section]:
+    """Return the instructions of a worker: those of its own directory that its parents lack, then theirs."""
     contexts = {
         one.cwd: LoadedContext(
             cwd=one.cwd,
             loaded=each,
             layer_sections=build_layer_sections(each),
-            other_sections=host.static_sections(request, each) if each is layers else (),
+            other_sections=(),
             load_for=lambda cwd: contexts[cwd],  # type: ignore[index] # only for directories in it
         )
         for one, each in loaded
@@ -365,18 +376,8 @@ def build_static_context(host: Host, loaded: Sequence[LoadedDirectory], fields: 
     for one, _ in loaded[1:]:
         if one.cwd != context.cwd:
             context = context.for_subagent(one.cwd)
-    worker_sections = [replace(section, order=SUBAGENT_ORDER) for section in context.subagent_sections]
-    permissions = build_permissions_section(settings, request.permissions or ())
-    sections = [*worker_sections, *context.layer_sections, permissions, *context.other_sections]
-    return StaticContext(request, layers, sections, host, settings)
-
-
-def _build_request(loaded: Sequence[LoadedDirectory], fields: Mapping[str, Any]) -> Request:
-    return replace(loaded[-1][0], **fields, is_call=True).standing
-
-
-def _is_identical(one: LoadedLayers, other: LoadedLayers) -> bool:
-    return one is other
+    own = [replace(section, order=SUBAGENT_ORDER) for section in context.subagent_sections]
+    return [*own, *context.layer_sections]
 
 
 # ---- loaded layers --------------------------------------------------------------------------------------------------

@@ -11,8 +11,9 @@ Nothing here listens on a port. Names in `__all__` are imported when they are fi
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from nexus_core.lazy_names import make_lazy
 
 if TYPE_CHECKING:
     from nexus_core.errors import AgentCycleError, AgentDestroyedError, AgentExistsError
@@ -58,12 +59,4 @@ __all__ = [
 
 # Hidden from type checkers, which would otherwise accept any misspelt name.
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
-        return value
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = make_lazy(globals(), _HOMES)

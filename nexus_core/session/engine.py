@@ -123,11 +123,7 @@ class Engine:
         """Return the next call of the open turn; the same as before, if nothing was recorded since."""
         compactions: list[AutoCompaction] = []
         for _ in range(MAX_APPEND_ATTEMPTS):
-            state = yield from blocking(self._thread.read)
-            turn = _require_open_turn(state)
-            if turn.pending:
-                raise PendingToolCallsError(map(str, turn.pending))
-            plan = yield from blocking(self._thread.plan, state)
+            state, turn, plan = yield from blocking(self._plan_next)
             is_due = plan.trigger is not None and (plan.overflows or self._failed_turn != plan.turn)
             if is_due and all(each.has_moved for each in compactions):
                 compactions.append((yield from self._compact_automatically(state, plan)))
@@ -138,6 +134,13 @@ class Engine:
             with suppress(ConflictError):  # another writer may have stored the rendered input first; then theirs counts
                 yield from blocking(self._thread.store_rendered, plan.pending, state)
         raise build_contention_error(self.label)
+
+    def _plan_next(self) -> tuple[SessionState, Turn, CallPlan]:
+        state = self._thread.read()
+        turn = _require_open_turn(state)
+        if turn.pending:
+            raise PendingToolCallsError(map(str, turn.pending))
+        return state, turn, self._thread.plan(state)
 
     def record(self, reply_or_result: object, *, interrupted: bool | None = None) -> Operation[RecordedStep]:
         """Store a reply, tool results, or a whole turn."""
@@ -527,7 +530,9 @@ def open_runtime(
     from nexus_core.request.static_context import LayerCache, StaticContextCache
 
     contexts = StaticContextCache(host, LayerCache(load))
-    return SessionRuntime(cwd=cwd, home=home, host=host, ledger=ledger, static_contexts=contexts, summarize=summarize)
+    return SessionRuntime(
+        cwd=cwd, home=home, host=host, open_ledger=ledger, static_contexts=contexts, summarize=summarize
+    )
 
 
 def open_engine(

@@ -21,17 +21,11 @@ from nexus_core.session.record import build_session_start_step
 from nexus_core.session.replay import find_reply_step, find_sent_step, replay_call
 from nexus_core.session.workers import create_worker, read_worker_options
 from nexus_core.text.safety import visible_line
-from nexus_core.thread.cache import PLACEHOLDER_STEP_ID, NullSizer, ThreadCache, apply_clamps, find_clamps
-from nexus_core.thread.calibration import (
-    CountedCall,
-    add_calibration_sample,
-    cache_samples,
-    find_shared_samples,
-    get_calibration_key,
-)
+from nexus_core.thread.cache import NullSizer, ThreadCache
+from nexus_core.thread.calibration import CountedCall, learn_sample
 from nexus_core.thread.lookup import find_turn_end
 from nexus_core.thread.projection import ReadLimits, read_thread
-from nexus_core.thread.state import SessionState, Turn, add_tokens, add_turn, add_usage, sum_usage
+from nexus_core.thread.state import NO_STATE, SessionState, Turn, continue_step, sum_usage
 from nexus_core.types.assembled import CacheReport
 from nexus_core.types.ledger import SessionRecord
 from nexus_core.types.payloads import InputPayload, SessionPayload
@@ -81,7 +75,7 @@ class SessionThread:
         self._missing_prefix = ""  # the digest of a prefix that is gone from the ledger, until a call reports it
         self._known_tools: dict[str, tuple[Tool, ...]] = {}
         self._settings: Settings | None = None
-        self._seen = SessionState(None, None, None)
+        self._seen = NO_STATE
         self._stored_options = options.stored
         self._find_cache: Callable[[], ThreadCache | None] = lambda: None
 
@@ -166,7 +160,7 @@ class SessionThread:
 
     @property
     def _ledger(self) -> Ledger:
-        return self.runtime.ledger
+        return self.runtime.open_ledger()
 
     @property
     def cache(self) -> ThreadCache:
@@ -280,13 +274,13 @@ class SessionThread:
     def replay(self, name: str) -> CallPlan:
         """Return the call that a reply answered, by the id of its step."""
         tip = find_sent_step(self._ledger, name)
-        settings = self._get_settings(SessionState(None, None, None))
+        settings = self._get_settings(NO_STATE)
         return replay_call(self.runtime, ThreadCache(self._ledger), tip, settings, self.label)
 
     def measure_call(self, tip: Step) -> TokenBudget | None:
         """Return the size of the call that was sent when a step was the newest; None if it cannot be known."""
         try:
-            settings = self._get_settings(SessionState(None, None, None))
+            settings = self._get_settings(NO_STATE)
             return build_request(replay_call(self.runtime, self.cache, tip, settings, self.label)).token_budget
         except NexusError:  # a reply is stored even if its call cannot be rebuilt
             return None
@@ -305,17 +299,12 @@ class SessionThread:
         settings = self._get_settings(state)
         counter = self.runtime.get_sizer(model, settings).counter
         last = CountedCall(calibration.sent, calibration.counted) if calibration and calibration.counted else None
-        key = get_calibration_key(model, counter)
-        known = find_shared_samples(state.newest.calibration, key, counter)
-        samples = add_calibration_sample(known, key, call, last)
-        if samples is not known:
-            cache_samples(samples, key, counter)
-        return samples
+        return learn_sample(state.newest.calibration, model, counter, call, last)
 
     def get_cache_report(self, step: Step) -> CacheReport:
         """Return how much of the call that a reply answered came from the prompt cache."""
         try:
-            return get_cache_report(self.runtime, self.cache, step, self._get_settings(SessionState(None, None, None)))
+            return get_cache_report(self.runtime, self.cache, step, self._get_settings(NO_STATE))
         except NexusError:
             return CacheReport()
 
@@ -336,12 +325,14 @@ class SessionThread:
             ConflictError: Another writer has appended since.
         """
         options, record = self._get_options(step), state.record
-        if record is None or _find_changes(record, options):
+        if record is None:
             record = self._create(options)
+        elif _find_changes(record, options):
+            record = self._update(options)
         new: list[NewStep] = []
         if step.kind == "input" and self._starts(state, self._get_settings(state)):
-            new.append(self._complete(None, build_session_start_step(self.runtime.now()), state))
-        new.append(self._complete(new[-1] if new else state.tip, step, state))
+            new.append(continue_step(None, self._count(build_session_start_step(self.runtime.now()), state)))
+        new.append(continue_step(new[-1] if new else state.tip, self._count(step, state)))
         after = None if state.tip is None else state.tip.id
         ledger, label = self._ledger, record.label
         added = ledger.append_many(label, new, after=after) if new[1:] else [ledger.append(label, new[0], after=after)]
@@ -360,20 +351,24 @@ class SessionThread:
         self._left_directory = self._missing_prefix = ""
 
     def _create(self, options: SessionPayload) -> SessionRecord:
-        """Return the session's record with new options stored, created if it does not exist."""
-        record = self._ledger.session(self.label)
-        if record is not None:
-            changes = _find_changes(record, options)
-            if changes.cwd is not None:
-                self._left_directory = self._find_left_directory(record)
-            if not changes:
-                return record
-            return self._ledger.update(self.label, data=record.payload.merge(changes).to_json())
+        """Create the session and return its record."""
         payload = SessionPayload(model="", cwd=str(self.runtime.cwd)).merge(options)
         try:
             return self._ledger.create(self.label, data=payload.to_json())
         except SessionExistsError:  # another writer was faster
+            return self._update(options)
+
+    def _update(self, options: SessionPayload) -> SessionRecord:
+        """Store new options with the session and return its record."""
+        record = self._ledger.session(self.label)
+        if record is None:  # deleted meanwhile
             return self._create(options)
+        changes = _find_changes(record, options)
+        if changes.cwd is not None:
+            self._left_directory = self._find_left_directory(record)
+        if not changes:
+            return record
+        return self._ledger.update(self.label, data=record.payload.merge(changes).to_json())
 
     def reload(self) -> None:
         """Begin a new prefix with the next call."""
@@ -431,34 +426,11 @@ class SessionThread:
             options = options.replace(profile=event[PROFILE_FIELD])
         return options
 
-    def _complete(self, tip: Step | NewStep | None, step: NewStep, state: SessionState) -> NewStep:
-        """Return a step with its tokens, running totals and the fields carried on from the step before."""
-        new = self._count(step, state)
-        payload = new.payload.follow(
-            None if tip is None else tip.payload,
-            turns=add_turn(tip, new),
-            total_tokens=add_tokens(tip, new),
-            total_usage=add_usage(tip, new),
-        )
-        return replace(new, data=payload.to_json())
-
     def _count(self, step: NewStep, state: SessionState) -> NewStep:
         """Return a step with the tokens of its messages; long tool results are truncated once and for all."""
         settings = self._get_settings(state)
         sizer = self.runtime.get_sizer(self.model(state, settings), settings)
-        limit = settings.get_number("truncation.tool_result_tokens", MAX_RESULT_TOKENS)
-        payload, clamps = step.payload, find_clamps(step.messages, limit, sizer.counter.count)
-        if clamps:
-            payload = payload.replace(clamps=clamps)
-        # An input counts in the step that has it rendered.
-        counted = (
-            () if step.kind == "input" and not step.closes else apply_clamps(step.messages, clamps, PLACEHOLDER_STEP_ID)
-        )
-        sizes = [sizer.count_tokens(message) for message in counted]
-        if len(sizes) > 1:
-            payload = payload.replace(sizes=sizes)
-        data = step.data if payload is step.payload else payload.to_json()
-        return replace(step, tokens=sum(sizes), counter=sizer.counter.name, data=data)
+        return sizer.count_step(step, settings.get_number("truncation.tool_result_tokens", MAX_RESULT_TOKENS))
 
 
 def _find_changes(record: SessionRecord, options: SessionPayload) -> SessionPayload:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from nexus_core.history.truncation import GroupedItems, HistoryItem
     from nexus_core.tokens.counters import CachingCounter
-    from nexus_core.types.ledger import Ledger, Step
+    from nexus_core.types.ledger import Ledger, NewStep, Step
     from nexus_core.types.messages import Message
     from nexus_core.types.prompt import Placement
 
@@ -142,6 +142,20 @@ class TokenSizer:
     def cache_items(self, step: str, items: tuple[HistoryItem, ...]) -> None:
         """Cache the messages of a step."""
         self.items_by_step[step] = items
+
+    def count_step(self, step: NewStep, limit: int) -> NewStep:
+        """Return a step with the tokens of its messages; tool results above `limit` are cut once and for all."""
+        payload, clamps = step.payload, find_clamps(step.messages, limit, self.counter.count)
+        if clamps:
+            payload = payload.replace(clamps=clamps)
+        # An input counts in the step that has it rendered.
+        is_counted = step.kind != "input" or step.closes
+        messages = apply_clamps(step.messages, clamps, PLACEHOLDER_STEP_ID) if is_counted else ()
+        sizes = [self.count_tokens(message) for message in messages]
+        if len(sizes) > 1:
+            payload = payload.replace(sizes=sizes)
+        data = step.data if payload is step.payload else payload.to_json()
+        return replace(step, tokens=sum(sizes), counter=self.name, data=data)
 
     def count_step_tokens(self, step: Step) -> list[int]:
         """Return the tokens of each message of a step, as it is sent."""

@@ -116,6 +116,41 @@ def add_calibration_sample(
     return {**known, model: [*known.get(model, [])[-MAX_CALIBRATION_SAMPLES + 1 :], round(ratio, 4)]}
 
 
+def find_calibration(
+    known: CalibrationSamples, model: str, counter: CachingCounter, last: CountedCall | None
+) -> TokenCalibration | None:
+    """Return how a model's provider counts, by the samples of a session or else of others; None if nothing is known.
+
+    Args:
+        known: The samples of the session.
+        model: The name of the model.
+        counter: Its counter.
+        last: The last call that both sides have counted; None if there is none.
+    """
+    key = get_calibration_key(model, counter)
+    return get_calibration(find_shared_samples(known, key, counter), key, error=counter.error, last=last)
+
+
+def learn_sample(
+    known: CalibrationSamples, model: str, counter: CachingCounter, call: CountedCall, last: CountedCall | None
+) -> CalibrationSamples:
+    """Return the samples of a session after another call, and cache what it teaches for other sessions.
+
+    Args:
+        known: The samples of the session.
+        model: The name of the model.
+        counter: Its counter.
+        call: The call.
+        last: The call before it, as for `add_calibration_sample`.
+    """
+    key = get_calibration_key(model, counter)
+    shared = find_shared_samples(known, key, counter)
+    samples = add_calibration_sample(shared, key, call, last)
+    if samples is not shared:
+        cache_samples(samples, key, counter)
+    return samples
+
+
 def get_calibration(
     known: Mapping[str, Any], model: str, *, error: float = 0.0, last: CountedCall | None = None
 ) -> TokenCalibration | None:

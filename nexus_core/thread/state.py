@@ -1,4 +1,4 @@
-"""State of a session: turns, running totals, and appends under concurrent writers.
+"""State of a session: turns, running totals, costs, and appends under concurrent writers.
 
 All of it is read from the newest steps: each carries the totals, the calibration and the learned limits of every model
 on to the next. `Session.record` returns a RecordedStep with RecordedCalls.
@@ -7,7 +7,8 @@ on to the next. `Session.record` returns a RecordedStep with RecordedCalls.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields
+from contextlib import suppress
+from dataclasses import fields, replace
 from functools import cached_property
 from operator import attrgetter
 from shlex import quote
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from nexus_core.history.truncation import TruncationPoint
     from nexus_core.runner import Operation
     from nexus_core.thread.cache import ThreadCache
+    from nexus_core.tokens.prices import Cost, PriceList
     from nexus_core.types.ledger import Ledger, NewStep, SessionRecord, Step
     from nexus_core.types.messages import JSON, Message, ResultPart, ToolCall
     from nexus_core.types.payloads import LearnedLimits
@@ -307,6 +309,21 @@ class SessionState:
         return dict(opening.event or {}) if isinstance(opening, InputPayload) else {}
 
 
+NO_STATE = SessionState(None, None, None)
+"""The state of a session that is not known."""
+
+
+def continue_step(tip: Step | NewStep | None, step: NewStep) -> NewStep:
+    """Return a step with the fields that it carries on from the step before, `tip`, and with the running totals."""
+    payload = step.payload.follow(
+        None if tip is None else tip.payload,
+        turns=add_turn(tip, step),
+        total_tokens=add_tokens(tip, step),
+        total_usage=add_usage(tip, step),
+    )
+    return replace(step, data=payload.to_json())
+
+
 # ---- learned limits -------------------------------------------------------------------------------------------------
 
 
@@ -523,6 +540,35 @@ def subtract_usage(spent: Usage, usage: Usage) -> Usage:
     return Usage(**dict(zip(_USAGE_FIELDS, numbers, strict=True)))
 
 
+# ---- costs ----------------------------------------------------------------------------------------------------------
+
+
+def sum_costs(ledger: Ledger, tip: str | None, prices: PriceList) -> Cost:
+    """Return the cost of all calls of a thread.
+
+    Reads the whole thread: each reply has its own model, so that no running total of tokens will do.
+    """
+    steps = skip_reverted(walk_back(ledger, tip))
+    return prices.sum(call for step in steps if (call := _find_paid_call(step)) is not None)
+
+
+def compute_step_cost(step: Step, prices: PriceList) -> Cost | None:
+    """Return the cost of a reply or a whole turn; None for other steps, and if no usage was reported."""
+    call = _find_paid_call(step)
+    return None if call is None else prices.compute(call[0], call[1], calls=call[2])
+
+
+def _find_paid_call(step: Step) -> tuple[str, Usage, int] | None:
+    """Return model, usage and number of the calls that a step reports; None if it reports none."""
+    if step.kind not in ("reply", "turn"):  # most steps of a long thread need not be decoded
+        return None
+    usage = get_step_usage(step)
+    if usage is None or not usage.total_tokens:
+        return None
+    calls = 1 if step.kind == "reply" else max(sum(message.role == "assistant" for message in step.messages), 1)
+    return step.payload.model or "", usage, calls
+
+
 if TYPE_CHECKING:
     Decide = Callable[[SessionState], NewStep | "RecordedBefore" | None]
 
@@ -561,14 +607,17 @@ def append(thread: AppendableThread, decide: Decide) -> Operation[Step | Recorde
     Raises:
         ConflictError: Other writers were faster `MAX_APPEND_ATTEMPTS` times in a row.
     """
+    return (yield from blocking(_append_decided, thread, decide))
+
+
+def _append_decided(thread: AppendableThread, decide: Decide) -> Step | RecordedBefore | None:
     for _ in range(MAX_APPEND_ATTEMPTS):
-        state, decided = yield from blocking(_decide, thread, decide)
+        state = thread.read()
+        decided = decide(state)
         if decided is None or isinstance(decided, RecordedBefore):
             return decided
-        try:
-            return (yield from blocking(thread.append, decided, state))
-        except ConflictError:
-            continue
+        with suppress(ConflictError):
+            return thread.append(decided, state)
     raise build_contention_error(thread.label)
 
 
@@ -591,8 +640,3 @@ def ensure_not_archived(state: SessionState) -> None:
             f"session {state.record.label!r} is archived",
             hint=f"`{undo}` restores it; it can be read and forked as it is",
         )
-
-
-def _decide(thread: AppendableThread, decide: Decide) -> tuple[SessionState, NewStep | RecordedBefore | None]:
-    state = thread.read()
-    return state, decide(state)

@@ -109,30 +109,6 @@ def compute_cost(usage: Usage, price: ModelPrice | None, *, calls: int = 1, is_e
     return _price_tokens(tokens, rates, is_estimate=is_estimate or (is_long and calls > 1), date=price.date)
 
 
-def sum_call_costs(calls: Iterable[tuple[str, Usage, int]], prices: PriceList) -> Cost:
-    """Return the cost of many calls, the same as `add_costs` of each.
-
-    Tokens of one price are added up first, so that thousands of calls take few multiplications.
-
-    Args:
-        calls: Model, usage and number of calls of each, as for `PriceList.compute`.
-        prices: The prices.
-    """
-    sums: dict[str, tuple[ModelPrice, list[int]]] = {}
-    others: list[Cost] = []
-    for model, usage, count in calls:
-        price, tokens = prices.find(model), _split_usage(usage)
-        if price is None or tokens is None or _is_long(usage, price):
-            others.append(compute_cost(usage, price, calls=count))
-            continue
-        found = sums.get(model)
-        if found is None:
-            sums[model] = price, [*tokens]
-        else:
-            found[1][:] = map(add, found[1], tokens)
-    return add_costs([*others, *(_price_tokens(tokens, price, date=price.date) for price, tokens in sums.values())])
-
-
 def add_costs(costs: Iterable[Cost]) -> Cost:
     """Return the sum of costs."""
     total = Cost()
@@ -189,6 +165,28 @@ class PriceList:
     def compute(self, model: str, usage: Usage, *, calls: int = 1, is_estimate: bool = False) -> Cost:
         """Return the cost of a usage. Arguments as for `compute_cost`."""
         return compute_cost(usage, self.find(model), calls=calls, is_estimate=is_estimate)
+
+    def sum(self, calls: Iterable[tuple[str, Usage, int]]) -> Cost:
+        """Return the cost of many calls, the same as `add_costs` of each.
+
+        Tokens of one price are added up first, so that thousands of calls take few multiplications.
+
+        Args:
+            calls: Model, usage and number of calls of each, as for `compute`.
+        """
+        sums: dict[str, tuple[ModelPrice, list[int]]] = {}
+        others: list[Cost] = []
+        for model, usage, count in calls:
+            price, tokens = self.find(model), _split_usage(usage)
+            if price is None or tokens is None or _is_long(usage, price):
+                others.append(compute_cost(usage, price, calls=count))
+                continue
+            found = sums.get(model)
+            if found is None:
+                sums[model] = price, [*tokens]
+            else:
+                found[1][:] = map(add, found[1], tokens)
+        return add_costs([*others, *(_price_tokens(tokens, price, date=price.date) for price, tokens in sums.values())])
 
 
 def format_dollars(amount: Decimal) -> str:

@@ -22,10 +22,10 @@ from urllib.parse import unquote_to_bytes
 from nexus_core.text.console import format_count, format_share
 from nexus_core.text.safety import shorten, visible, visible_line
 from nexus_core.text.secrets import redact, redact_json
-from nexus_core.thread.costs import compute_step_cost
 from nexus_core.thread.state import (
     MARKER_KINDS,
     add_usages,
+    compute_step_cost,
     is_session_start_step,
     is_unanswered_input,
     opens_turn,

@@ -192,4 +192,4 @@ def test_importing_the_package_loads_nothing_but_itself() -> None:
 
     loaded = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True).stdout.split()
 
-    assert loaded == ["nexus_core.plugin", "nexus_core.plugin._lazy", *(f"nexus_core.plugin.{room}" for room in ROOMS)]
+    assert loaded == ["nexus_core.lazy_names", "nexus_core.plugin", *(f"nexus_core.plugin.{room}" for room in ROOMS)]

@@ -18,7 +18,7 @@ import pytest
 
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_plugins.ledger.sqlite import SqliteLedger, open_sqlite
-from nexus_plugins.ledger.sqlite.database import FORK_GATE
+from nexus_plugins.ledger.sqlite.store import FORK_GATE
 from tests.effort import rounds
 from tests.ledger.backends import tell
 from tests.ledger.test_faults import experiment

@@ -21,7 +21,6 @@ from nexus_core.tokens.prices import (
     compute_cost,
     find_price,
     format_dollars,
-    sum_call_costs,
 )
 from nexus_core.types.budget import Model, ModelPrice
 from nexus_core.types.messages import Usage
@@ -214,7 +213,7 @@ def test_cost_of_many_calls_is_the_sum_of_their_costs(make_nexus: MakeNexus, cal
     usages = [Usage(**dict(zip(fields, each, strict=True))) for each in product(*[numbers] * 4, (0, 7))]
     made = [(model, usage, calls) for model in ("acme-1", "acme-2", "acme-2-mini") for usage in usages]
 
-    found = sum_call_costs(made, prices)
+    found = prices.sum(made)
 
     assert found == add_costs(prices.compute(model, usage, calls=calls) for model, usage, _ in made)
 

@@ -237,7 +237,7 @@ class Chat:
         """Return the budget of the next call, and the cost of the session so far."""
         record = self.nexus.ledger.session(self.name)
         if self.cost is None:
-            from nexus_core.thread.costs import sum_costs
+            from nexus_core.thread.state import sum_costs
             from nexus_core.tokens.prices import PriceList
 
             prices = PriceList(self.nexus.host, self.settings)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -109,6 +110,7 @@ def get_machine() -> tuple[str, str]:
     return platform.node(), platform.machine()
 
 
+@cache
 def get_linux_distribution(release: Path = OS_RELEASE) -> str:
     """Return name and version of the distribution, or "" if unknown."""
     try:

@@ -16,8 +16,7 @@ from nexus_core.request.prefix import read_prefix
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
 from nexus_core.thread.cache import ThreadCache
-from nexus_core.thread.costs import sum_costs
-from nexus_core.thread.state import count_tokens, count_turns, sum_usage
+from nexus_core.thread.state import count_tokens, count_turns, sum_costs, sum_usage
 from nexus_core.tokens.estimator import SimpleTokenCounter
 from nexus_core.tokens.prices import Cost, PriceList, add_costs
 from nexus_core.types.messages import Usage

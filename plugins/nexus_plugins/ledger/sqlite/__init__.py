@@ -1,7 +1,7 @@
 """The ledger in one SQLite file.
 
-store.py         the store: rows of the file for many threads and processes, and read-only snapshots
-database.py      the file: connections, safety across forks, creation, migration, its write-ahead log
+store.py         the store: rows of the file for many threads, processes and forks, and read-only snapshots
+database.py      the file: connections, creation, migration, its write-ahead log
 schema.py        tables, triggers and migrations
 step_index.py    the word index for searches, derived from the rows
 salvage.py       rows of a damaged file, read around the damage

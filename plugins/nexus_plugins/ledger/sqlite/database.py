@@ -1,14 +1,9 @@
-"""The SQLite file: connections and their safety across forks, error messages, creation, migration and its log.
+"""The SQLite file: connections, error messages, creation, migration and its log.
 
 Nothing else may open the file while this process has a connection to it: when any descriptor of a file is closed, POSIX
 drops every lock that the process has on it, and another program would assume that it owns the log. SQLite handles that
 for its own descriptors by closing them later. On a network file system the write-ahead log is not safe, because its
 index is in memory that programs on two machines do not share. There SQLite's rollback journal is used instead.
-
-A process forks only while none of its threads is inside SQLite, and the child closes the connections it inherited. A
-mutex that a thread holds inside SQLite would stay locked in the child, where that thread does not exist. And SQLite
-records in memory which locks the process has on a file: a child inherits the records without the locks. As long as an
-inherited connection is open, it takes no lock of its own, and another program may delete the log that it writes to.
 """
 
 from __future__ import annotations
@@ -24,9 +19,7 @@ from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from stat import S_ISREG
-from threading import Condition, local
-from typing import TYPE_CHECKING, NamedTuple, Protocol
-from weakref import WeakSet
+from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.plugin.ledgers import LedgerError, LedgerUnreachableError
 from nexus_plugins.ledger import _statements as sql
@@ -141,81 +134,6 @@ def read_application_id(path: Path) -> int:
         ((application,),) = connection.execute("pragma application_id").fetchall()
         return int(application)
 
-
-class ConnectionHolder(Protocol):
-    """An object with a connection that a forked process must not use."""
-
-    def leave(self) -> None:
-        """Close an inherited connection."""
-
-
-class ForkGate:
-    """A context manager around every use of SQLite that keeps forks out.
-
-    A thread that forks waits until all others have left SQLite, and they wait until it has forked.
-    """
-
-    def __init__(self) -> None:
-        self._holders: WeakSet[ConnectionHolder] = WeakSet()
-        self._thread = local()
-        self._reset()
-
-    def _reset(self) -> None:
-        self._changed = Condition()
-        self._is_forking = False
-        self._inside = int(self.depth > 0)
-
-    @property
-    def depth(self) -> int:
-        """The number of times that this thread has entered."""
-        depth: int = getattr(self._thread, "depth", 0)
-        return depth
-
-    def watch(self, holder: ConnectionHolder) -> None:
-        """Register an object whose connection is closed in forked processes."""
-        self._holders.add(holder)
-
-    def __enter__(self) -> None:
-        if not self.depth:
-            with self._changed:
-                self._changed.wait_for(lambda: not self._is_forking)
-                self._inside += 1
-        self._thread.depth = self.depth + 1
-
-    def __exit__(self, *_error: object) -> None:
-        self._thread.depth = self.depth - 1
-        if not self.depth:
-            with self._changed:
-                self._inside -= 1
-                self._changed.notify_all()
-
-    def shut(self) -> None:
-        """Before a fork, wait until no other thread is inside and let none in."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._is_forking)
-            self._is_forking = True
-            self._changed.wait_for(lambda: self._inside == (self.depth > 0))
-
-    def open(self) -> None:
-        """After a fork, let the other threads of the parent continue."""
-        with self._changed:
-            self._is_forking = False
-            self._changed.notify_all()
-
-    def reset_in_child(self) -> None:
-        """After a fork, reset the state and close inherited connections of the child.
-
-        The child has one thread.
-        """
-        self._reset()
-        for holder in list(self._holders):
-            holder.leave()
-
-
-FORK_GATE = ForkGate()
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=FORK_GATE.shut, after_in_parent=FORK_GATE.open, after_in_child=FORK_GATE.reset_in_child)
 
 MOUNT_TABLE = Path("/proc/self/mountinfo")
 """The list of mounts on Linux. On other systems every file counts as local."""
@@ -478,10 +396,10 @@ def read_schema_version(path: Path, connection: sqlite3.Connection) -> int:
     if version < 1:
         hint = "`nexus ledger repair NEW` saves what is intact into a new file; this one is left as it is"
         raise LedgerError(f"the ledger is damaged: its schema version is {version}", where=str(path), hint=hint)
-    if later := sorted(schema.list_added_tables(version) & set(str(tables).split(","))):
-        what = f"the ledger is damaged: its schema version is {version}, but it has a later schema's table {later[0]!r}"
+    if version < schema.SCHEMA_VERSION and (later := schema.list_added_tables(version) & set(str(tables).split(","))):
+        what = f"its schema version is {version}, but it has a later schema's table {min(later)!r}"
         hint = "`nexus ledger repair NEW` saves what is intact into a new file; this one is left as it is"
-        raise LedgerError(what, where=str(path), hint=hint)
+        raise LedgerError(f"the ledger is damaged: {what}", where=str(path), hint=hint)
     return int(version)
 
 

@@ -1,11 +1,19 @@
-"""SqliteStore: the rows of a file, for many threads and processes, and snapshots."""
+"""SqliteStore: the rows of a file, for many threads and processes, and snapshots.
+
+A process forks only while none of its threads is inside SQLite, and the child closes the connections it inherited. A
+mutex that a thread holds inside SQLite would stay locked in the child, where that thread does not exist. And SQLite
+records in memory which locks the process has on a file: a child inherits the records without the locks. As long as an
+inherited connection is open, it takes no lock of its own, and another program may delete the log that it writes to.
+"""
 
 from __future__ import annotations
 
 import os
 import sqlite3
 from contextlib import closing, contextmanager, suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from threading import Condition, local
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from weakref import WeakSet
 
 from nexus_core import Finding
 from nexus_core.plugin.ledgers import LedgerError
@@ -13,7 +21,6 @@ from nexus_plugins.ledger import _statements as sql
 from nexus_plugins.ledger._rows import ConnectedRows, SnapshotRows
 from nexus_plugins.ledger.sqlite import schema
 from nexus_plugins.ledger.sqlite.database import (
-    FORK_GATE,
     SQLITE_ERRORS,
     WriteAheadLog,
     build_sqlite_error,
@@ -41,6 +48,82 @@ T = TypeVar("T")
 _SCHEMA_QUERY = "select type, name, sql from sqlite_master"
 _MAX_REPORTED_ERRORS = 20
 """Maximum number of reported errors in a damaged file."""
+
+
+class ConnectionHolder(Protocol):
+    """An object with a connection that a forked process must not use."""
+
+    def leave(self) -> None:
+        """Close an inherited connection."""
+
+
+class ForkGate:
+    """A context manager around every use of SQLite that keeps forks out.
+
+    A thread that forks waits until all others have left SQLite, and they wait until it has forked.
+    """
+
+    def __init__(self) -> None:
+        self._holders: WeakSet[ConnectionHolder] = WeakSet()
+        self._thread = local()
+        self._reset()
+
+    def _reset(self) -> None:
+        self._changed = Condition()
+        self._is_forking = False
+        self._inside = int(self.depth > 0)
+
+    @property
+    def depth(self) -> int:
+        """The number of times that this thread has entered."""
+        depth: int = getattr(self._thread, "depth", 0)
+        return depth
+
+    def watch(self, holder: ConnectionHolder) -> None:
+        """Register an object whose connection is closed in forked processes."""
+        self._holders.add(holder)
+
+    def __enter__(self) -> None:
+        if not self.depth:
+            with self._changed:
+                self._changed.wait_for(lambda: not self._is_forking)
+                self._inside += 1
+        self._thread.depth = self.depth + 1
+
+    def __exit__(self, *_error: object) -> None:
+        self._thread.depth = self.depth - 1
+        if not self.depth:
+            with self._changed:
+                self._inside -= 1
+                self._changed.notify_all()
+
+    def shut(self) -> None:
+        """Before a fork, wait until no other thread is inside and let none in."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._is_forking)
+            self._is_forking = True
+            self._changed.wait_for(lambda: self._inside == (self.depth > 0))
+
+    def open(self) -> None:
+        """After a fork, let the other threads of the parent continue."""
+        with self._changed:
+            self._is_forking = False
+            self._changed.notify_all()
+
+    def reset_in_child(self) -> None:
+        """After a fork, reset the state and close inherited connections of the child.
+
+        The child has one thread.
+        """
+        self._reset()
+        for holder in list(self._holders):
+            holder.leave()
+
+
+FORK_GATE = ForkGate()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=FORK_GATE.shut, after_in_parent=FORK_GATE.open, after_in_child=FORK_GATE.reset_in_child)
 
 
 class SqliteStore(ConnectedRows[sqlite3.Connection]):

@@ -1,4 +1,4 @@
-"""Module attributes that are imported when they are first used."""
+"""Names of a package that are imported when they are first used."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def make_lazy(
 
     Args:
         namespace: The module's globals, in which a name is cached after its first use.
-        homes: By name, its definition: `package.module:attribute`.
+        homes: By name, its module, or `package.module:attribute` if the module calls it something else.
     """
 
     def get_attribute(name: str) -> object:
@@ -24,7 +24,7 @@ def make_lazy(
         if home is None:
             raise AttributeError(f"module {namespace['__name__']!r} has no attribute {name!r}")
         module, _, attribute = home.partition(":")
-        value = namespace[name] = getattr(import_module(module), attribute)
+        value = namespace[name] = getattr(import_module(module), attribute or name)
         return value
 
     def list_names() -> list[str]:
