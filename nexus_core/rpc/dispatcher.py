@@ -171,15 +171,7 @@ class Dispatcher:
 
         `estimated` says whether any count is an estimate, `usage` has the tokens of all calls so far.
         """
-        agent = self._pool.get(agent_id)
-        context = await asyncio.to_thread(agent.context.assemble)
-        usage = await agent.session.usage
-        return {
-            **measure_context(context),
-            "model": context.model,
-            "estimated": context.token_budget.estimated,
-            "usage": _write_usage(usage),
-        }
+        return await asyncio.to_thread(self._pool.get(agent_id).context.count_tokens)
 
     async def get_context(self, agent_id: str) -> dict[str, Any]:
         """Return what an agent would send now: system prompt and its sources, tools, and the number of messages."""

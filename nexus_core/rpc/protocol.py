@@ -112,7 +112,7 @@ def parse_json_body(body: bytes) -> Any:  # noqa: ANN401 - JSON
     except ValueError as error:  # UnicodeDecodeError is one
         raise InvalidRequestError(f"the body is not JSON: {error}", code=PARSE_ERROR) from None
     level: list[Any] = [value]
-    for _ in range(MAX_DEPTH + 1):
+    for _ in range(MAX_DEPTH):
         level = [
             item
             for each in level

@@ -153,7 +153,10 @@ def _print_result(cli: CliContext, result: object, *, json: bool) -> None:
 def _format_value(value: object) -> str:
     if isinstance(value, str):
         return value
-    return "-" if value is None else json_format.dumps(value, ensure_ascii=False)
+    if value is None:
+        return "-"
+    is_nested = isinstance(value, list) and any(isinstance(each, dict) for each in value)
+    return json_format.dumps(value, ensure_ascii=False, indent=2 if is_nested else None)
 
 
 def _print_turn(cli: CliContext, events: Iterable[dict[str, Any]]) -> None:
