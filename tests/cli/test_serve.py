@@ -168,9 +168,7 @@ def test_port_in_use_is_a_clear_error(cli: Cli, work: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [["serve"], ["rpc", "list_agents"]])
-def test_missing_extra_names_the_install_command(
-    cli: Cli, command: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_extra_names_the_install_command(cli: Cli, command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("nexus_core.rpc.client", "nexus_core.cli.commands.serve"):
         monkeypatch.setattr(f"{module}.find_spec", lambda _name: None)
     outcome = cli(*command)

@@ -113,7 +113,7 @@ def test_batch_has_results_and_errors_in_order(client: Client) -> None:
     ],
 )
 def test_errors_of_the_server_have_the_classes_of_a_program(
-    client: Client, method: str, params: Any, error: type[RpcError], local: type[Exception], code: int
+    client: Client, method: str, params: Any, *, error: type[RpcError], local: type[Exception], code: int
 ) -> None:
     if "errors" not in [each["agent_id"] for each in client.list_agents()]:
         client.create_agent("errors", model="gpt-5")

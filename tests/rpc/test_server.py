@@ -189,6 +189,7 @@ def test_unexpected_error_is_named_without_its_text(
 # ---- who is refused -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.acceptance("T8")
 @pytest.mark.parametrize("given", [None, "", "Bearer", "Bearer x", "bearer {token}", "Basic {token}", "{token}"])
 @pytest.mark.parametrize(
     "changed", [{}, {"Host": "evil.example"}, {"Origin": "http://evil.example"}, {"Content-Type": "text/plain"}]
@@ -207,6 +208,7 @@ def test_without_the_token_there_is_401_and_nothing_else(
     assert {tuple(sorted({*each.headers} - {"date"})) for each in answers} == {("content-length", "www-authenticate")}
 
 
+@pytest.mark.acceptance("T8")
 @pytest.mark.parametrize(
     ("changed", "status"),
     [
@@ -240,6 +242,7 @@ def test_browsers_and_other_requests_reach_no_method(
     assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
+@pytest.mark.acceptance("T8")
 def test_two_tokens_are_refused(served: RunningServer) -> None:
     with socket.create_connection(("127.0.0.1", served.port)) as connection:
         token = f"Authorization: Bearer {served.token}\r\n"
@@ -251,6 +254,7 @@ def test_two_tokens_are_refused(served: RunningServer) -> None:
 # ---- limits ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.acceptance("T9")
 def test_body_that_is_too_large_is_refused(served: RunningServer) -> None:
     answer = served.post(b'"' + b"x" * protocol.MAX_BODY_BYTES + b'"')
 
@@ -258,6 +262,7 @@ def test_body_that_is_too_large_is_refused(served: RunningServer) -> None:
     assert served.post(LIST).status == 200
 
 
+@pytest.mark.acceptance("T9")
 def test_body_without_a_length_is_limited_too(served: RunningServer) -> None:
     with socket.create_connection(("127.0.0.1", served.port)) as connection:
         head = f"POST / HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\nAuthorization: Bearer {served.token}\r\n"
@@ -270,11 +275,13 @@ def test_body_without_a_length_is_limited_too(served: RunningServer) -> None:
         assert connection.recv(100).startswith(b"HTTP/1.1 413 ")
 
 
+@pytest.mark.acceptance("T9")
 def test_headers_that_are_too_large_are_refused(served: RunningServer) -> None:
     assert served.post(LIST, X_Long="x" * server.MAX_HEADER_BYTES).status == 431
     assert served.post(LIST).status == 200
 
 
+@pytest.mark.acceptance("T9")
 @pytest.mark.parametrize("sent", [b"", b"POST / HTTP/1.1\r\nHost: x\r\n"])
 def test_connection_that_sends_no_request_is_closed(
     served: RunningServer, monkeypatch: pytest.MonkeyPatch, sent: bytes
@@ -287,6 +294,7 @@ def test_connection_that_sends_no_request_is_closed(
         assert connection.recv(100) == b""
 
 
+@pytest.mark.acceptance("T9")
 def test_body_that_does_not_come_is_not_waited_for(served: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "READ_SECONDS", 0.05)
 
@@ -297,6 +305,7 @@ def test_body_that_does_not_come_is_not_waited_for(served: RunningServer, monkey
         assert connection.recv(100).startswith(b"HTTP/1.1 408 ")
 
 
+@pytest.mark.acceptance("T9")
 def test_more_connections_than_allowed_get_503(served: RunningServer) -> None:
     held = [served.connect() for _ in range(server.MAX_CONNECTIONS + 1)]
     try:
