@@ -36,6 +36,7 @@ FUZZED = {
         "config/test_servers.py",
     ],
     "MCP server": ["plugins/mcp/test_server.py"],
+    "RPC server": ["rpc/test_fuzz.py"],
 }
 """What is tried with random input, and the files whose tests do so."""
 ROWS = {

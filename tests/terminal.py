@@ -61,7 +61,7 @@ def run_in_terminal(
     end = time.monotonic() + _TIMEOUT_SECONDS
     try:
         while time.monotonic() < end:
-            if not select.select([own], [], [], 0.05)[0]:
+            if not _wait_for_data(own):
                 if process.poll() is not None:
                     break
                 continue
@@ -133,9 +133,10 @@ class TerminalProgram:
         os.write(self._own, keys.encode())
 
     def wait_for(self, text: str, *, times: int = 1, seconds: float = _TIMEOUT_SECONDS) -> None:
-        """Wait until a text is on the screen so many times."""
+        """Wait until a text is on the screen so many times, wherever its lines are wrapped."""
         end = time.monotonic() + seconds
-        while self.text.count(text) < times:
+        expected = " ".join(text.split())
+        while " ".join(self.text.split()).count(expected) < times:
             assert self._read(end), f"no {text!r} on the screen:\n{self.text}"
 
     def wait(self) -> int:
@@ -147,7 +148,7 @@ class TerminalProgram:
 
     def _read(self, end: float) -> bool:
         """Read what the program writes. Return False if it has ended, or if the time is over."""
-        while not select.select([self._own], [], [], 0.05)[0]:
+        while not _wait_for_data(self._own):
             if time.monotonic() > end or self.process.poll() is not None:
                 return False
         try:
@@ -177,19 +178,29 @@ def _start_program(
     unset = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "PAGER", "NEXUS_PAGER", "LESS")
     environment = {name: value for name, value in os.environ.items() if name not in unset}
     environment |= {"TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8", **variables}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "nexus_core", *arguments],
-        cwd=cwd,
-        env=environment,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-        preexec_fn=_take_terminal,  # noqa: PLW1509 - tests have no other threads here
-    )
-    os.close(theirs)
+    # The first terminal that a new session opens is its own; a pager reads keys from there. The shell opens it, since
+    # code that runs between fork and exec is not safe beside the threads of a test.
+    taken = ["/bin/sh", "-c", 'exec 0<>"$0" && exec "$@"', os.ttyname(theirs)]
+    try:
+        process = subprocess.Popen(
+            [*taken, sys.executable, "-m", "nexus_core", *arguments],
+            cwd=cwd,
+            env=environment,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
+    except BaseException:
+        os.close(own)
+        raise
+    finally:
+        os.close(theirs)
     return process, own
 
 
-def _take_terminal() -> None:
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # a pager reads keys from the terminal of its session
+def _wait_for_data(descriptor: int) -> bool:
+    """Return True if there is something to read within a moment. Unlike `select`, it takes any descriptor."""
+    poller = select.poll()
+    poller.register(descriptor, select.POLLIN)
+    return bool(poller.poll(50))

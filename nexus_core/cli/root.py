@@ -63,6 +63,8 @@ class RootGroup(LazyGroup):
             Command("check", "Check messages against the rules of an API.", "nexus_core.cli.commands.check:app"),
             Command("chat", "Talk to a model in this directory.", "nexus_core.cli.commands.chat:app"),
             Command("acp", "Serve an editor, or record its agent (ACP).", "nexus_core.cli.commands.acp:app"),
+            Command("serve", "Serve agents to programs (JSON-RPC).", "nexus_core.cli.commands.serve:app"),
+            Command("rpc", "Call a method of the running server.", "nexus_core.cli.commands.rpc:app"),
             Command("session", "Show, record, change and move sessions.", "nexus_core.cli.commands.session.group:app"),
             Command("memory", "Search, add and forget memories.", "nexus_core.cli.commands.memory:app"),
             Command("ledger", "Verify, repair and copy the ledger.", "nexus_core.cli.commands.ledger:app"),

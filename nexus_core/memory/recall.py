@@ -384,6 +384,23 @@ def format_memory(memory: Memory) -> str:
     return f"## {section.title}\n{where}{section.text}"
 
 
+def memory_to_json(memory: Memory) -> dict[str, object]:
+    """Return a memory as JSON, without secrets."""
+    return {
+        "id": memory.id,
+        "kind": memory.kind,
+        "origin": memory.origin,
+        "title": memory.title,
+        "source": memory.source.uri,
+        "lines": None if memory.source.lines is None else list(memory.source.lines),
+        "session": memory.session,
+        "time": memory.time,
+        "score": round(memory.score, 4),
+        "reason": memory.reason,
+        "text": redact(memory.text).text,
+    }
+
+
 def _clean_line(text: str) -> str:
     """Return a name as one line that cannot imitate structure: it may be that of a project's file."""
     return one_line(redact_memory_text(text))

@@ -25,12 +25,13 @@ from nexus_core.agents.events import (
 from nexus_core.dialects.fields import describe_json_value
 from nexus_core.dialects.neutral import encode_value, message_to_json
 from nexus_core.errors import NexusError, UnknownNameError, UsageError
+from nexus_core.memory.recall import memory_to_json
 from nexus_core.rpc.pooled_agent import measure_context
 from nexus_core.types.messages import Message
 from nexus_core.types.providers import ReasoningDelta, TextDelta
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from typing import Unpack
 
     from nexus_core.agents.events import AgentEvent
@@ -40,8 +41,8 @@ if TYPE_CHECKING:
     from nexus_core.types.messages import Usage
     from nexus_core.types.prompt import Placement
 
-MAX_MESSAGES = 1_000
-"""Messages that one `get_messages` returns."""
+MAX_LIMIT = 1_000
+"""Messages that one `get_messages` returns, and memories of one `memory_search`."""
 
 
 class UnknownMethodError(UnknownNameError):
@@ -71,15 +72,21 @@ class Dispatcher:
 
     Args:
         pool: The pool.
+        on_shutdown: Called by the method `shutdown`; None if there is nothing to shut down.
     """
 
-    def __init__(self, pool: AgentPool) -> None:
+    def __init__(self, pool: AgentPool, *, on_shutdown: Callable[[], None] | None = None) -> None:
         self._pool = pool
+        self._on_shutdown = on_shutdown
 
     # ---- by name --------------------------------------------------------------------------------------------------
 
-    async def dispatch(self, method: str, params: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401 - JSON
+    async def dispatch(self, method: str, params: Mapping[str, Any] | Sequence[Any] | None = None) -> Any:  # noqa: ANN401 - JSON
         """Call a method by its name and return its result.
+
+        Args:
+            method: The name.
+            params: Its parameters: by name, or a list in the order of its arguments.
 
         Raises:
             UnknownMethodError: There is no such method.
@@ -89,7 +96,9 @@ class Dispatcher:
         given = _read_params(method, params, METHODS)
         return await getattr(self, method)(**given)
 
-    def stream(self, method: str, params: Mapping[str, Any] | None = None) -> AsyncIterator[dict[str, Any]]:
+    def stream(
+        self, method: str, params: Mapping[str, Any] | Sequence[Any] | None = None
+    ) -> AsyncIterator[dict[str, Any]]:
         """Call a method that yields events, by its name: `send` or `resume`. Errors are those of `dispatch`.
 
         The turn continues if the caller stops reading; `cancel` ends it.
@@ -111,6 +120,30 @@ class Dispatcher:
     async def destroy_agent(self, agent_id: str) -> dict[str, Any]:
         """End an agent and its workers, and return their ids as `destroyed`."""
         return {"destroyed": list(await self._pool.destroy(agent_id))}
+
+    async def memory_search(self, text: str, agent_id: str | None = None, limit: int = 10) -> dict[str, Any]:
+        """Search all memory sources, and return the memories, the best first.
+
+        Args:
+            text: A question, or some words.
+            agent_id: The agent that asks: its directory is searched, and its own turns are left out. None for the
+                directory of the pool.
+            limit: Most memories to return, up to 1,000.
+        """
+        _check_limit(limit)
+        agent = None if agent_id is None else self._pool.get(agent_id)
+        found = await asyncio.to_thread(self._pool.search_memories, text, agent, limit)
+        return {
+            "memories": [memory_to_json(each) for each in found.memories],
+            "findings": [{"code": each.code, "message": each.message} for each in found.findings],
+        }
+
+    async def shutdown(self) -> dict[str, Any]:
+        """End the server: turns are cancelled, and what was said is stored. Return the running agents."""
+        if self._on_shutdown is None:
+            raise UsageError("there is no server to shut down", hint="close the pool instead: await pool.close()")
+        self._on_shutdown()
+        return {"running": [agent.id for agent in self._pool if agent.is_running]}
 
     # ---- one agent ------------------------------------------------------------------------------------------------
 
@@ -138,15 +171,7 @@ class Dispatcher:
 
         `estimated` says whether any count is an estimate, `usage` has the tokens of all calls so far.
         """
-        agent = self._pool.get(agent_id)
-        context = await asyncio.to_thread(agent.context.assemble)
-        usage = await agent.session.usage
-        return {
-            **measure_context(context),
-            "model": context.model,
-            "estimated": context.token_budget.estimated,
-            "usage": _write_usage(usage),
-        }
+        return await asyncio.to_thread(self._pool.get(agent_id).context.count_tokens)
 
     async def get_context(self, agent_id: str) -> dict[str, Any]:
         """Return what an agent would send now: system prompt and its sources, tools, and the number of messages."""
@@ -176,8 +201,7 @@ class Dispatcher:
             offset: The number of messages to leave out at the beginning; negative to count from the end.
             limit: Most messages to return, up to 1,000.
         """
-        if limit < 1 or limit > MAX_MESSAGES:
-            raise InvalidParamsError(f"limit must be between 1 and {MAX_MESSAGES:,}, not {limit}")
+        _check_limit(limit)
         messages = await self._pool.get(agent_id).session.messages
         first = offset if offset >= 0 else max(0, len(messages) + offset)
         found = messages[first : first + limit]
@@ -237,6 +261,8 @@ METHODS: Mapping[str, MethodSpec] = {
     "get_messages": MethodSpec(_AGENT, {"offset": int, "limit": int}),
     "compact": MethodSpec(_AGENT, {"focus": str}),
     "fork": MethodSpec(_AGENT | {"name": str}),
+    "memory_search": MethodSpec({"text": str}, {"agent_id": str, "limit": int}),
+    "shutdown": MethodSpec(),
 }
 """The methods with one result."""
 STREAMS: Mapping[str, MethodSpec] = {
@@ -247,18 +273,25 @@ STREAMS: Mapping[str, MethodSpec] = {
 
 
 def _read_params(method: str, params: object, known: Mapping[str, MethodSpec]) -> dict[str, Any]:
-    """Return the parameters of a method, without those that are null.
+    """Return the parameters of a method by their names, without those that are null.
 
     Raises:
         UnknownMethodError: There is no such method.
-        InvalidParamsError: They are no JSON object, or one is missing, unknown or of the wrong type.
+        InvalidParamsError: They are no object or array, or one is missing, unknown or of the wrong type.
     """
     if method not in known:
-        raise UnknownMethodError("method", str(method), known)
+        raise UnknownMethodError("method", str(method), (*METHODS, *STREAMS))
     spec = known[method]
-    names = ", ".join((*spec.required, *spec.optional)) or "none"
+    listed = (*spec.required, *spec.optional)
+    names = ", ".join(listed) or "none"
+    if isinstance(params, list):
+        if len(params) > len(listed):
+            raise InvalidParamsError(f"{method} has no {len(params)} parameters", hint=f"its parameters are {names}")
+        params = dict(zip(listed, params, strict=False))
     if not isinstance(params, dict | None):
-        raise InvalidParamsError(f"the parameters of {method} must be an object", hint=f"its parameters are {names}")
+        raise InvalidParamsError(
+            f"the parameters of {method} must be an object or an array", hint=f"its parameters are {names}"
+        )
     given = {name: value for name, value in (params or {}).items() if value is not None}
     for name, value in given.items():
         kind = spec.required.get(name) or spec.optional.get(name)
@@ -271,6 +304,11 @@ def _read_params(method: str, params: object, known: Mapping[str, MethodSpec]) -
     if missing is not None:
         raise InvalidParamsError(f"{method} needs the parameter {missing!r}", hint=f"its parameters are {names}")
     return given
+
+
+def _check_limit(limit: int) -> None:
+    if limit < 1 or limit > MAX_LIMIT:
+        raise InvalidParamsError(f"limit must be between 1 and {MAX_LIMIT:,}, not {limit}")
 
 
 # ---- JSON ---------------------------------------------------------------------------------------------------------

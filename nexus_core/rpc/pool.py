@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from nexus_core.agents.loop import AgentLogger, AskPermission
     from nexus_core.config.schema import Config
     from nexus_core.host.manager import ContributionRegistry
+    from nexus_core.memory.recall import RecallResult
     from nexus_core.request.runtime import SessionRuntime
     from nexus_core.session.engine import Engine
     from nexus_core.types.layers import LoadedLayers
@@ -264,6 +265,23 @@ class AgentPool:
             agent.parent.children.pop(agent_id, None)
         await agent.destroy()
         return (*ended, agent_id)
+
+    def search_memories(self, text: str, agent: PooledAgent | None, limit: int) -> RecallResult:
+        """Search all memory sources as `Nexus.recall` does. It blocks.
+
+        Args:
+            text: A question, or some words.
+            agent: The agent that asks: its directory is searched, and its own turns are left out.
+            limit: Most memories to return.
+        """
+        from nexus_core.memory.recall import search_memories
+
+        cwd = self.nexus.cwd if agent is None else agent.cwd
+        runtime = self.nexus.runtime if cwd == self.nexus.cwd else self.nexus.runtime.at(cwd)
+        request, loaded = runtime.static_contexts.load([cwd], self.shared.mode or DEFAULT_MODE)[0]
+        if agent is not None:
+            request = replace(request, session=agent.id)
+        return search_memories(runtime.host, request, loaded, runtime.ledger, text, limit=limit)
 
     async def close(self) -> None:
         """End all agents, and close the Nexus if the pool has opened it. A second call does nothing."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from nexus_core.agents.events import DoneEvent
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from nexus_core.agents.events import AgentEvent
     from nexus_core.agents.loop import AgentLoop
     from nexus_core.request.input import EventFields
-    from nexus_core.session.engine import Engine
+    from nexus_core.session.engine import CallInputs, Engine
     from nexus_core.types.assembled import AssembledContext
     from nexus_core.types.messages import Tool
     from nexus_core.types.providers import Provider
@@ -41,6 +42,24 @@ class AgentContext:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._counted: tuple[CallInputs, dict[str, Any]] | None = None
+
+    def count_tokens(self) -> dict[str, Any]:
+        """Return the tokens of what the agent would send now, and of all its calls so far, as JSON.
+
+        They are counted again only if the session, a file or a setting has changed.
+        """
+        inputs = run(self._engine.find_call_inputs())
+        if self._counted is None or self._counted[0] != inputs:
+            context = self.assemble()
+            counted = {
+                **measure_context(context),
+                "model": context.model,
+                "estimated": context.token_budget.estimated,
+                "usage": asdict(run(self._engine.usage())),
+            }
+            self._counted = inputs, counted
+        return dict(self._counted[1])
 
     def assemble(self) -> AssembledContext:
         """Return the call that the agent would send now: the open turn, or its history without a new message."""

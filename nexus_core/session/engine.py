@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.dialects.fields import read_flag, read_text, read_texts
 from nexus_core.errors import BudgetError, ConflictError, PendingToolCallsError, TurnError, UnknownNameError, UsageError
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from nexus_core.request.build import CallPlan
     from nexus_core.request.input import UserInput
     from nexus_core.request.runtime import SessionRuntime
+    from nexus_core.request.static_context import StaticContext
     from nexus_core.runner import Operation
     from nexus_core.session.options import SessionArguments
     from nexus_core.session.workers import SpawnArguments
@@ -69,10 +70,22 @@ if TYPE_CHECKING:
     from nexus_core.types.budget import TokenBudget
     from nexus_core.types.compaction import CompactionReport, RevertedCompaction, SummarizeFunction
     from nexus_core.types.layers import LoadedLayers
-    from nexus_core.types.ledger import Ledger, Step
+    from nexus_core.types.ledger import Ledger, SessionRecord, Step
     from nexus_core.types.messages import Message
     from nexus_core.types.plugins import Finding
     from nexus_core.types.request import AgentMode
+
+
+class CallInputs(NamedTuple):
+    """What a call without a new message depends on; equal if nothing has changed.
+
+    Attributes:
+        record: The session with its newest step; None before its first.
+        static: Its static context, which is the same object while no file and no option changes.
+    """
+
+    record: SessionRecord | None
+    static: StaticContext
 
 
 class Engine:
@@ -189,6 +202,12 @@ class Engine:
         """Return what the session would send now, without a message, whether or not it exists or fits."""
         state = yield from blocking(self._thread.read)
         return (yield from self._preview(state, None, must_fit=False))
+
+    def find_call_inputs(self) -> Operation[CallInputs]:
+        """Return what `peek` depends on, so that a caller knows whether its last result still holds."""
+        state = yield from blocking(self._thread.read)
+        static = yield from blocking(self._thread.static_context, state)
+        return CallInputs(state.record, static)
 
     def assemble(self, user_input: UserInput | None, *, must_fit: bool, announce: bool) -> Operation[AssembledContext]:
         """Return what an existing session would send; without a message also if no turn is open.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,13 @@ def server(nexus_home: Path) -> Iterator[Server]:
         yield running
 
 
-def open_chat(work: Path, *arguments: str, columns: int = 80, **variables: str) -> TerminalProgram:
+@contextmanager
+def open_chat(work: Path, *arguments: str, columns: int = 80, **variables: str) -> Iterator[TerminalProgram]:
     given = {VARIABLE: KEY, **variables}
-    program = TerminalProgram(["chat", "--session", "s", *arguments], work, columns=columns, variables=given)
-    program.wait_for("/help lists the commands.")
-    program.wait_for("cost")
-    return program
+    with TerminalProgram(["chat", "--session", "s", *arguments], work, columns=columns, variables=given) as program:
+        program.wait_for("/help lists the commands.")
+        program.wait_for("cost")
+        yield program
 
 
 def send(program: TerminalProgram, text: str) -> None:
@@ -62,6 +64,17 @@ def test_a_message_is_answered_in_formatted_markdown(work: Path, columns: int) -
     assert "# Hello" not in program.text
     assert status.startswith(" gpt-4o · s · 0.")
     assert "% of 128,000 tokens · 0% from the cache · cost <$0.0001" in status
+
+
+@pytest.mark.usefixtures("server")
+def test_a_chat_in_a_directory_with_a_long_path_greets(work: Path) -> None:
+    deep = work / ("a-long-name-" * 3) / ("another-name-" * 2)
+    deep.mkdir(parents=True)
+
+    with open_chat(deep) as program:
+        program.type(CTRL_D)
+
+        assert program.wait() == 0
 
 
 @pytest.mark.usefixtures("server")

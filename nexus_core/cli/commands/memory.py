@@ -16,7 +16,7 @@ from nexus_core.cli.output import format_time
 from nexus_core.cli.session_lookup import LedgerOption, build_session_option, find_session, open_ledger_nexus
 from nexus_core.errors import UsageError
 from nexus_core.memory.forgotten_memories import read_forgotten_memories, record_forgotten_memories
-from nexus_core.memory.recall import build_memory_query, list_source, read_memory_options
+from nexus_core.memory.recall import build_memory_query, list_source, memory_to_json, read_memory_options
 from nexus_core.request.memories import InjectedMemory, list_injected_memories
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import shorten, visible_line
@@ -145,7 +145,7 @@ def show(ctx: typer.Context, name: IdArgument, *, ledger: LedgerOption = "", jso
     with open_ledger_nexus(ctx, ledger, writes=True) as nexus:
         _, memory = _find_memory(cli, MemoryCatalog(nexus, everywhere=True), name)
     if json:
-        cli.console.json({"schema": 1, "memory": _memory_to_json(memory)})
+        cli.console.json({"schema": 1, "memory": memory_to_json(memory)})
         return
     about = [("id", memory.id), ("kind", memory.kind), ("source", memory.place), ("by", memory.origin)]
     about += [("session", memory.session)] if memory.session else []
@@ -217,7 +217,7 @@ def _find_memory(cli: CliContext, view: MemoryCatalog, name: str) -> tuple[Memor
 
 def _print_memories(cli: CliContext, memories: Sequence[Memory], *, json: bool, with_reason: bool = False) -> None:
     if json:
-        cli.console.json({"schema": 1, "memories": [_memory_to_json(each) for each in memories]})
+        cli.console.json({"schema": 1, "memories": [memory_to_json(each) for each in memories]})
         return
     if not memories:
         cli.console.message("Nothing found.")
@@ -235,22 +235,6 @@ def _print_memories(cli: CliContext, memories: Sequence[Memory], *, json: bool, 
         for each in memories
     ]
     cli.console.table([heading, *rows], styles=["bold"])
-
-
-def _memory_to_json(memory: Memory) -> dict[str, object]:
-    return {
-        "id": memory.id,
-        "kind": memory.kind,
-        "origin": memory.origin,
-        "title": memory.title,
-        "source": memory.source.uri,
-        "lines": None if memory.source.lines is None else list(memory.source.lines),
-        "session": memory.session,
-        "time": memory.time,
-        "score": round(memory.score, 4),
-        "reason": memory.reason,
-        "text": redact(memory.text).text,
-    }
 
 
 # ---- why ------------------------------------------------------------------------------------------------------------

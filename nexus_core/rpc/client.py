@@ -1,0 +1,431 @@
+"""Client and AsyncClient: the methods of a running `nexus serve` from Python."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from nexus_core.errors import MissingExtraError
+from nexus_core.files.places import find_nexus_home
+from nexus_core.rpc.protocol import (
+    EVENT_METHOD,
+    RpcConnectionError,
+    RpcError,
+    RpcTokenError,
+    build_call,
+    read_result,
+)
+from nexus_core.rpc.server_file import ServerAddress, read_server_file
+from nexus_core.types.plugins import Extra
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+    from types import TracebackType
+    from typing import Unpack
+
+    import httpx2
+
+    from nexus_core.rpc.dispatcher import AgentOptions
+
+SERVE_EXTRA = Extra("serve", modules=("httpx2", "starlette", "uvicorn"))
+_CONNECT_SECONDS = 5.0
+_EVENT_STREAM = "text/event-stream"
+
+
+class Client:
+    """The methods of a running server. Use it in a `with` block, or close it; safe to use from several threads.
+
+    Args:
+        url: The server's address; None for that in the file of the running server.
+        token: Its token; None for that in the file.
+        home: The Nexus home with that file; None for the user's own.
+        timeout: Seconds without a byte from the server; None for no limit. A turn sends a byte every 15 seconds.
+
+    Raises:
+        RpcConnectionError: No server is running.
+        MissingExtraError: httpx2 is not installed.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        home: str | os.PathLike[str] | None = None,
+        timeout: float | None = 60.0,
+    ) -> None:
+        _require_httpx()
+        import httpx2
+
+        self._address = _find_address(url, token, home)
+        self._ids = count(1)
+        self._http = httpx2.Client(**_build_options(self._address, timeout))
+
+    def __repr__(self) -> str:
+        return f"Client({self._address.url!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections. The server and its turns go on."""
+        self._http.close()
+
+    # ---- requests ---------------------------------------------------------------------------------------------------
+
+    def call(self, method: str, params: Mapping[str, Any] | Sequence[Any] | None = None) -> Any:  # noqa: ANN401 - JSON
+        """Call a method and return its result.
+
+        Raises:
+            RpcError: The method fails; the subclass says why.
+        """
+        return read_result(self._post(build_call(method, params, next(self._ids))))
+
+    def notify(self, method: str, params: Mapping[str, Any] | Sequence[Any] | None = None) -> None:
+        """Call a method without waiting for its end. Its errors are not reported."""
+        self._post(build_call(method, params, None))
+
+    def call_batch(self, calls: Sequence[tuple[str, Mapping[str, Any] | Sequence[Any] | None]]) -> list[Any]:
+        """Call methods in one request, one after the other. Return their results; an `RpcError` for one that failed."""
+        if not calls:
+            return []
+        batch = [build_call(method, params, next(self._ids)) for method, params in calls]
+        return _read_batch(batch, self._post(batch))
+
+    def stream(self, method: str, params: Mapping[str, Any] | Sequence[Any] | None = None) -> Iterator[dict[str, Any]]:
+        """Call `send` or `resume` and yield the events of the turn. The turn goes on if they are not read."""
+        import httpx2
+
+        call = build_call(method, params, next(self._ids))
+        try:
+            with self._http.stream("POST", "/", json=call, headers={"Accept": _EVENT_STREAM}) as response:
+                _check_status(response, self._address)
+                if not _is_stream(response):
+                    response.read()
+                    read_result(_parse_body(response))
+                    return
+                for line in response.iter_lines():
+                    if (event := _read_line(line)) is not None:
+                        yield event
+        except httpx2.TransportError as error:
+            raise _connection_error(self._address, error) from None
+
+    def _post(self, body: object) -> Any:  # noqa: ANN401 - JSON
+        import httpx2
+
+        try:
+            response = self._http.post("/", json=body)
+        except httpx2.TransportError as error:
+            raise _connection_error(self._address, error) from None
+        _check_status(response, self._address)
+        return _parse_body(response)
+
+    # ---- methods ----------------------------------------------------------------------------------------------------
+
+    def create_agent(self, agent_id: str | None = None, **options: Unpack[AgentOptions]) -> dict[str, Any]:
+        """Create an agent, as `Dispatcher.create_agent` does."""
+        return _object(self.call("create_agent", {"agent_id": agent_id, **options}))
+
+    def list_agents(self) -> list[dict[str, Any]]:
+        """Return what is known of each agent."""
+        return list(self.call("list_agents"))
+
+    def destroy_agent(self, agent_id: str) -> list[str]:
+        """End an agent and its workers, and return their ids."""
+        return list(self.call("destroy_agent", {"agent_id": agent_id})["destroyed"])
+
+    def send(self, agent_id: str, message: object, *, delivery: str = "queue") -> Iterator[dict[str, Any]]:
+        """Send a message and yield the events of its turn. Nothing is sent before the first event is asked for.
+
+        Args:
+            agent_id: The agent.
+            message: A text, or a user message or its parts in any API's format.
+            delivery: `queue`, `steer` or `interrupt`, if a turn is running.
+        """
+        return self.stream("send", {"agent_id": agent_id, "message": message, "delivery": delivery})
+
+    def answer(self, agent_id: str, message: object, *, delivery: str = "queue") -> str:
+        """Send a message and return the text of the final reply."""
+        text = ""
+        for event in self.send(agent_id, message, delivery=delivery):
+            text = event["text"] if event["type"] == "done" else text
+        return text
+
+    def resume(self, agent_id: str) -> Iterator[dict[str, Any]]:
+        """Continue the open turn of an agent, and yield its events."""
+        return self.stream("resume", {"agent_id": agent_id})
+
+    def cancel(self, agent_id: str) -> bool:
+        """End the running turn of an agent; False if none was running."""
+        return bool(self.call("cancel", {"agent_id": agent_id})["cancelled"])
+
+    def get_tokens(self, agent_id: str) -> dict[str, Any]:
+        """Return the tokens of what an agent would send now."""
+        return _object(self.call("get_tokens", {"agent_id": agent_id}))
+
+    def get_context(self, agent_id: str) -> dict[str, Any]:
+        """Return what an agent would send now."""
+        return _object(self.call("get_context", {"agent_id": agent_id}))
+
+    def get_messages(self, agent_id: str, *, offset: int = 0, limit: int = 100) -> dict[str, Any]:
+        """Return messages of an agent since its latest summary."""
+        return _object(self.call("get_messages", {"agent_id": agent_id, "offset": offset, "limit": limit}))
+
+    def compact(self, agent_id: str, focus: str = "") -> dict[str, Any]:
+        """Replace earlier turns of an agent by a summary."""
+        return _object(self.call("compact", {"agent_id": agent_id, "focus": focus}))
+
+    def fork(self, agent_id: str, name: str) -> dict[str, Any]:
+        """Create an agent whose session branches off that of another."""
+        return _object(self.call("fork", {"agent_id": agent_id, "name": name}))
+
+    def memory_search(self, text: str, *, agent_id: str | None = None, limit: int = 10) -> list[dict[str, Any]]:
+        """Return memories, the best first."""
+        found = self.call("memory_search", {"text": text, "agent_id": agent_id, "limit": limit})
+        return list(found["memories"])
+
+    def shutdown(self) -> list[str]:
+        """End the server, and return the agents whose turns are cancelled."""
+        return list(self.call("shutdown")["running"])
+
+
+class AsyncClient:
+    """The methods of a running server for an asynchronous program: `Client` with `await` and `async for`.
+
+    Args:
+        url, token, home, timeout: As for `Client`.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        home: str | os.PathLike[str] | None = None,
+        timeout: float | None = 60.0,
+    ) -> None:
+        _require_httpx()
+        import httpx2
+
+        self._address = _find_address(url, token, home)
+        self._ids = count(1)
+        self._http = httpx2.AsyncClient(**_build_options(self._address, timeout))
+
+    def __repr__(self) -> str:
+        return f"AsyncClient({self._address.url!r})"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections. The server and its turns go on."""
+        await self._http.aclose()
+
+    # ---- requests ---------------------------------------------------------------------------------------------------
+
+    async def call(self, method: str, params: Mapping[str, Any] | Sequence[Any] | None = None) -> Any:  # noqa: ANN401 - JSON
+        """Call a method and return its result, as `Client.call` does."""
+        return read_result(await self._post(build_call(method, params, next(self._ids))))
+
+    async def notify(self, method: str, params: Mapping[str, Any] | Sequence[Any] | None = None) -> None:
+        """Call a method without waiting for its end. Its errors are not reported."""
+        await self._post(build_call(method, params, None))
+
+    async def call_batch(self, calls: Sequence[tuple[str, Mapping[str, Any] | Sequence[Any] | None]]) -> list[Any]:
+        """Call methods in one request, as `Client.call_batch` does."""
+        if not calls:
+            return []
+        batch = [build_call(method, params, next(self._ids)) for method, params in calls]
+        return _read_batch(batch, await self._post(batch))
+
+    async def stream(
+        self, method: str, params: Mapping[str, Any] | Sequence[Any] | None = None
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Call `send` or `resume` and yield the events of the turn. The turn goes on if they are not read."""
+        import httpx2
+
+        call = build_call(method, params, next(self._ids))
+        try:
+            async with self._http.stream("POST", "/", json=call, headers={"Accept": _EVENT_STREAM}) as response:
+                _check_status(response, self._address)
+                if not _is_stream(response):
+                    await response.aread()
+                    read_result(_parse_body(response))
+                    return
+                async for line in response.aiter_lines():
+                    if (event := _read_line(line)) is not None:
+                        yield event
+        except httpx2.TransportError as error:
+            raise _connection_error(self._address, error) from None
+
+    async def _post(self, body: object) -> Any:  # noqa: ANN401 - JSON
+        import httpx2
+
+        try:
+            response = await self._http.post("/", json=body)
+        except httpx2.TransportError as error:
+            raise _connection_error(self._address, error) from None
+        _check_status(response, self._address)
+        return _parse_body(response)
+
+    # ---- methods ----------------------------------------------------------------------------------------------------
+
+    async def create_agent(self, agent_id: str | None = None, **options: Unpack[AgentOptions]) -> dict[str, Any]:
+        """Create an agent, as `Dispatcher.create_agent` does."""
+        return _object(await self.call("create_agent", {"agent_id": agent_id, **options}))
+
+    async def list_agents(self) -> list[dict[str, Any]]:
+        """Return what is known of each agent."""
+        return list(await self.call("list_agents"))
+
+    async def destroy_agent(self, agent_id: str) -> list[str]:
+        """End an agent and its workers, and return their ids."""
+        return list((await self.call("destroy_agent", {"agent_id": agent_id}))["destroyed"])
+
+    def send(self, agent_id: str, message: object, *, delivery: str = "queue") -> AsyncIterator[dict[str, Any]]:
+        """Send a message and yield the events of its turn, as `Client.send` does."""
+        return self.stream("send", {"agent_id": agent_id, "message": message, "delivery": delivery})
+
+    async def answer(self, agent_id: str, message: object, *, delivery: str = "queue") -> str:
+        """Send a message and return the text of the final reply."""
+        text = ""
+        async for event in self.send(agent_id, message, delivery=delivery):
+            text = event["text"] if event["type"] == "done" else text
+        return text
+
+    def resume(self, agent_id: str) -> AsyncIterator[dict[str, Any]]:
+        """Continue the open turn of an agent, and yield its events."""
+        return self.stream("resume", {"agent_id": agent_id})
+
+    async def cancel(self, agent_id: str) -> bool:
+        """End the running turn of an agent; False if none was running."""
+        return bool((await self.call("cancel", {"agent_id": agent_id}))["cancelled"])
+
+    async def get_tokens(self, agent_id: str) -> dict[str, Any]:
+        """Return the tokens of what an agent would send now."""
+        return _object(await self.call("get_tokens", {"agent_id": agent_id}))
+
+    async def get_context(self, agent_id: str) -> dict[str, Any]:
+        """Return what an agent would send now."""
+        return _object(await self.call("get_context", {"agent_id": agent_id}))
+
+    async def get_messages(self, agent_id: str, *, offset: int = 0, limit: int = 100) -> dict[str, Any]:
+        """Return messages of an agent since its latest summary."""
+        return _object(await self.call("get_messages", {"agent_id": agent_id, "offset": offset, "limit": limit}))
+
+    async def compact(self, agent_id: str, focus: str = "") -> dict[str, Any]:
+        """Replace earlier turns of an agent by a summary."""
+        return _object(await self.call("compact", {"agent_id": agent_id, "focus": focus}))
+
+    async def fork(self, agent_id: str, name: str) -> dict[str, Any]:
+        """Create an agent whose session branches off that of another."""
+        return _object(await self.call("fork", {"agent_id": agent_id, "name": name}))
+
+    async def memory_search(self, text: str, *, agent_id: str | None = None, limit: int = 10) -> list[dict[str, Any]]:
+        """Return memories, the best first."""
+        found = await self.call("memory_search", {"text": text, "agent_id": agent_id, "limit": limit})
+        return list(found["memories"])
+
+    async def shutdown(self) -> list[str]:
+        """End the server, and return the agents whose turns are cancelled."""
+        return list((await self.call("shutdown"))["running"])
+
+
+# ---- what both share ------------------------------------------------------------------------------------------------
+
+
+def _require_httpx() -> None:
+    if find_spec("httpx2") is None:
+        raise MissingExtraError("rpc", SERVE_EXTRA)
+
+
+def _find_address(url: str | None, token: str | None, home: str | os.PathLike[str] | None) -> ServerAddress:
+    if url is not None and token is not None:
+        return ServerAddress(url, token)
+    found = read_server_file(find_nexus_home(Path.cwd()) if home is None else Path(home))
+    return found._replace(url=url or found.url, token=token or found.token)
+
+
+def _build_options(address: ServerAddress, timeout: float | None) -> dict[str, Any]:
+    import httpx2
+
+    return {
+        "base_url": address.url,
+        "headers": {"Authorization": f"Bearer {address.token}"},
+        "timeout": httpx2.Timeout(timeout, connect=_CONNECT_SECONDS),
+        "trust_env": False,  # a proxy must not see the token
+        "follow_redirects": False,
+    }
+
+
+def _check_status(response: httpx2.Response, address: ServerAddress) -> None:
+    """Raise if the server has refused the request before looking at it."""
+    if response.status_code in {200, 204, 413}:
+        return
+    if response.status_code == 401:  # noqa: PLR2004 - HTTP's
+        raise RpcTokenError(
+            "the server does not accept the token", where=address.url, hint="was it started again? read its file again"
+        )
+    raise RpcError(f"the server answered with HTTP status {response.status_code}", where=address.url)
+
+
+def _connection_error(address: ServerAddress, error: Exception) -> RpcConnectionError:
+    what = f"the server does not answer: {str(error) or type(error).__name__}"
+    return RpcConnectionError(what, where=address.url, hint="`nexus serve` starts one")
+
+
+def _is_stream(response: httpx2.Response) -> bool:
+    return str(response.headers.get("content-type", "")).startswith(_EVENT_STREAM)
+
+
+def _parse_body(response: httpx2.Response) -> Any:  # noqa: ANN401 - JSON
+    if not response.content:  # the response to a notification
+        return None
+    try:
+        return json.loads(response.content)
+    except ValueError:
+        raise RpcError("the server's response is not JSON", where=str(response.url)) from None
+
+
+def _read_line(line: str) -> dict[str, Any] | None:
+    """Return the event in a line of a stream; None for other lines. The final response raises if it is an error."""
+    if not line.startswith("data:"):
+        return None
+    message = json.loads(line[5:])
+    if isinstance(message, dict) and message.get("method") == EVENT_METHOD:
+        event: dict[str, Any] = message["params"]["event"]
+        return event
+    read_result(message)
+    return None
+
+
+def _read_batch(batch: Sequence[dict[str, Any]], answer: object) -> list[Any]:
+    if not isinstance(answer, list):
+        read_result(answer)
+        raise RpcError("the server's response to a batch is not an array")
+    by_id = {each.get("id"): each for each in answer if isinstance(each, dict)}
+    results: list[Any] = []
+    for call in batch:
+        try:
+            results.append(read_result(by_id.get(call["id"])))
+        except RpcError as error:
+            results.append(error)
+    return results
+
+
+def _object(value: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    return dict(value)
