@@ -7,8 +7,6 @@ overflow.py    provider errors about requests that are too long
 summarize.py   summarizers, asked in order until one has written a valid summary
 prompts.py     prompts for models, and the removal of secrets
 extractive.py  summarizer without a model
-statements.py  rules and decisions in texts, and text that programs add to user messages
-facts.py       facts of messages: decisions, paths, commands, errors, identifiers, links, numbers
 evidence.py    facts and the user's own words as text blocks, and the index of facts that do not fit
 compose.py     summary as it is sent, its evidence, and its fidelity
 undo.py        undo, the steps that a compaction replaced, and pins

@@ -18,7 +18,7 @@ from nexus_core.compaction.evidence import (
     render_facts,
     render_user_quotes,
 )
-from nexus_core.compaction.facts import (
+from nexus_core.memory.facts import (
     MAX_CARRIED_FACTS,
     UNSPACED,
     extract_facts,
@@ -34,8 +34,8 @@ from nexus_core.types.payloads import CompactionPayload
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from nexus_core.compaction.facts import FactKey
     from nexus_core.compaction.trigger import CompactionOptions, FidelityPolicy
+    from nexus_core.memory.facts import FactKey
     from nexus_core.types.compaction import Fact, FactClass
     from nexus_core.types.ledger import Step
 

@@ -10,10 +10,10 @@ import re
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_core.compaction.facts import MINOR_CLASSES, parse_path
-from nexus_core.compaction.statements import find_rules, is_prose, is_rule, strip_program_text
 from nexus_core.history.groups import is_session_start, is_user_input
 from nexus_core.history.shorten import split_head_and_tail
+from nexus_core.memory.facts import MINOR_CLASSES, parse_path
+from nexus_core.memory.statements import find_rules, is_prose, is_rule, strip_program_text
 from nexus_core.text.safety import neutralize, visible_line
 from nexus_core.thread.projection import is_summary
 

@@ -12,11 +12,11 @@ from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.compaction.facts import UNSPACED, find_command, find_errors, find_exit_code, list_touched_paths
 from nexus_core.compaction.prompts import describe_media
-from nexus_core.compaction.statements import find_decisions, is_intention, split_sentences, strip_program_text
 from nexus_core.history.groups import is_session_start, is_user_input
 from nexus_core.history.shorten import shorten_text
+from nexus_core.memory.facts import UNSPACED, find_command, find_errors, find_exit_code, list_touched_paths
+from nexus_core.memory.statements import find_decisions, is_intention, split_sentences, strip_program_text
 from nexus_core.thread.projection import is_summary
 from nexus_core.tokens.estimator import estimate
 from nexus_core.types.compaction import Summarizer

@@ -1,6 +1,8 @@
 """Memory: search past sessions and notes, and inject the best of them into calls.
 
 words.py                words of texts and questions, stems, names that a question asks for
+statements.py           rules and decisions in texts, and text that programs add to user messages
+facts.py                facts of messages: decisions, paths, commands, errors, identifiers, links, numbers
 step_index.py           words and facts of a step, ids of steps, the protocol of an index
 step_scores.py          the score of steps for a question
 in_memory_index.py      an index in memory, for ledgers without one of their own

@@ -145,8 +145,9 @@ class InMemoryStepIndex:
         places = [place for place in self._places.get(stem, ()) if is_id_in_spans(place >> 1, spans)]
         return sorted(places, reverse=True)[:limit]
 
-    def read_facts(self, ids: Collection[int]) -> dict[int, IndexedStep]:
-        """Return the facts of turns by id, without ids that no turn has."""
+    def read_facts(self, ranges: Sequence[tuple[int, int]]) -> dict[int, IndexedStep]:
+        """Return the facts of the turns in ranges by id, each with its first and last id."""
+        ids = (id_ for first, last in ranges for id_ in range(first, last + 1))
         return {id_: self._facts[id_] for id_ in ids if id_ in self._facts}
 
     def find_speakers(self) -> Mapping[str, int]:

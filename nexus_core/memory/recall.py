@@ -14,6 +14,7 @@ from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.host.calls import describe_exception
+from nexus_core.memory.facets import find_query_facets
 from nexus_core.memory.forgotten_memories import read_forgotten_memories
 from nexus_core.memory.search import find_sender
 from nexus_core.memory.words import find_query_entities
@@ -127,6 +128,7 @@ def build_memory_query(
     return MemoryQuery(
         text=text,
         entities=tuple(find_query_entities(text)),
+        facets=find_query_facets(text),
         session=request.session,
         directory=None if options.scope == "all" else request.cwd,
         identity=request.source,

@@ -6,7 +6,7 @@ import os
 import re
 from functools import partial
 from logging import getLogger
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from nexus_core.errors import LedgerError, LedgerUnreachableError, UnknownNameError, UsageError
@@ -14,20 +14,35 @@ from nexus_core.ledger.codec import StoredStep
 from nexus_core.ledger.deletion import DeletableLedger
 from nexus_core.ledger.ledger import StoreLedger, find_message_texts
 from nexus_core.memory.in_memory_index import InMemoryStepIndex
-from nexus_core.memory.step_index import KINDS, TURN_BITS, BranchPart, ignore_progress
-from nexus_core.memory.step_scores import StepScope, rank_steps
+from nexus_core.memory.step_index import (
+    KINDS,
+    TURN_BITS,
+    BranchPart,
+    build_facet_flags,
+    build_facet_stem,
+    ignore_progress,
+    is_id_in_spans,
+)
+from nexus_core.memory.step_scores import ScoredStep, StepScope, rank_steps
 from nexus_core.memory.words import find_query_words, find_stems, get_index_stem, split_words
 from nexus_core.text.secrets import redact, redact_json
 from nexus_core.types.base import dataclass
+from nexus_core.types.memory import STEP_FACETS
 from nexus_core.types.messages import ROLES
 from nexus_core.types.payloads import InputPayload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, MutableMapping, Sequence
 
     from nexus_core.memory.step_index import Advance, IndexedStep, StepIndex, StoredStepIndex
-    from nexus_core.memory.step_scores import ScoredStep, StepRanking
+    from nexus_core.memory.step_scores import StepRanking
     from nexus_core.types.ledger import Ledger, SessionRecord, Step, StepKind
+    from nexus_core.types.memory import StepFacet
+
+    StepReader = Callable[[Sequence[ScoredStep]], dict[int, Step]]
+    """Returns steps by the ids of their turns."""
+
+T = TypeVar("T")
 
 MIN_SHARE_OF_BEST = 0.4
 """The share of the best score below which hits are noise: leaving them out costs a third of a point of recall."""
@@ -49,6 +64,7 @@ class StepQuery:
         directory: Only sessions that work in that directory or below it; None for all.
         roles: Only turns whose first message has one of these roles; () for all.
         kinds: Only steps of these kinds; () for all.
+        facets: Only steps with one of these facts; () for all.
         since, until: Only steps made at that time or later, and before that time, in milliseconds since 1970.
         exclude_sessions: Sessions whose turns are no results, such as the one that asks.
         limit: The maximum number of hits.
@@ -60,6 +76,7 @@ class StepQuery:
     directory: str | None = None
     roles: tuple[str, ...] = ()
     kinds: tuple[StepKind, ...] = ()
+    facets: tuple[StepFacet, ...] = ()
     since: int | None = None
     until: int | None = None
     exclude_sessions: tuple[str, ...] = ()
@@ -132,10 +149,64 @@ def search_steps(ledger: Ledger, query: StepQuery, *, advance: Advance = ignore_
         advance: Called with the number of steps that were indexed since its last call.
 
     Raises:
-        UnknownNameError: There is no such session, role or kind.
+        UnknownNameError: There is no such session, role, kind or facet.
         UsageError: The limit is not positive.
     """
     _check_query(query)
+
+    def search(index: StepIndex, read_steps: StepReader) -> SearchResult:
+        ranking = rank_steps(index, query.text, _find_scope(ledger, index, query))
+        return _build_result(ledger, index, query, ranking, read_steps)
+
+    return _read_index(ledger, search, advance)
+
+
+def read_facet_steps(
+    ledger: Ledger, query: StepQuery, read: Callable[[Step, str], T], cache: MutableMapping[IndexedStep, T]
+) -> list[T]:
+    """Return what a function reads in each step with a facet, the newest first. The text of the query does not count.
+
+    Only steps that are not in the cache are read. The index says which steps there are, so that steps which others
+    appended are found, and those that were deleted or forgotten are not.
+
+    Args:
+        ledger: The ledger.
+        query: The facets, the scope, and the maximum number of steps.
+        read: Called with a step and the name of its session.
+        cache: Results by the facts of the step; entries of steps that are gone stay until it is cleared.
+
+    Raises:
+        UnknownNameError: There is no such session or facet.
+    """
+    _check_query(query)
+
+    def list_results(index: StepIndex, read_steps: StepReader) -> list[T]:
+        scope = _find_scope(ledger, index, query)
+        places = {
+            place >> 1
+            for facet in query.facets
+            for place in index.find_postings(build_facet_stem(facet), scope.spans, query.limit)
+        }
+        facts = index.read_facts([(id_, id_) for id_ in sorted(places)])
+        held = [ScoredStep(0.0, id_, facts[id_]) for id_ in facts if not is_id_in_spans(id_, scope.excluded)]
+        held = sorted(held, key=lambda each: (-each.facts.created, -each.id))[: query.limit]
+        new = [each for each in held if each.facts not in cache]
+        if new:
+            names = _name_sessions(ledger, index, query, {each.id >> TURN_BITS for each in new})
+            steps = read_steps(new)
+            for each in new:
+                if each.id in steps:
+                    cache[each.facts] = read(steps[each.id], names[each.id >> TURN_BITS])
+        return [cache[each.facts] for each in held if each.facts in cache]
+
+    return _read_index(ledger, list_results, ignore_progress)
+
+
+def _read_index(ledger: Ledger, work: Callable[[StepIndex, StepReader], T], advance: Advance) -> T:
+    """Call a function with an index that has all steps, and with a function that reads some of them.
+
+    A damaged index is built anew; a ledger that cannot be written is indexed in memory.
+    """
     index: StoredStepIndex | None = None
     if isinstance(ledger, StoreLedger) and (get_index := getattr(ledger.store, "step_index", None)) is not None:
         index = get_index()
@@ -145,13 +216,13 @@ def search_steps(ledger: Ledger, query: StepQuery, *, advance: Advance = ignore_
                 if attempt:
                     index.drop()
                 if index.catch_up(advance):
-                    return ledger.store.read(partial(_search_stored, ledger, index, query))
+                    return ledger.store.read(partial(work, index, partial(_read_stored_steps, ledger, index)))
                 break
             except (LedgerUnreachableError, UnknownNameError):
                 raise
             except Exception as error:  # noqa: BLE001 - a damaged index may raise anything, and can be built anew
                 getLogger("nexus_core.memory").warning("the search index is damaged and is built anew (%s)", error)
-    return _search_in_memory(ledger, query, advance)
+    return _read_index_in_memory(ledger, work, advance)
 
 
 def find_sender(ledger: Ledger, turn: str) -> str:
@@ -176,34 +247,31 @@ def _check_query(query: StepQuery) -> None:
     for kind in query.kinds:
         if kind not in KINDS:
             raise UnknownNameError("kind", kind, KINDS)
+    for facet in query.facets:
+        if facet not in STEP_FACETS:
+            raise UnknownNameError("facet", facet, STEP_FACETS)
 
 
-def _search_stored(ledger: StoreLedger, index: StoredStepIndex, query: StepQuery) -> SearchResult:
-    ranking = rank_steps(index, query.text, _find_scope(ledger, index, query))
-
-    def read_steps(best: Sequence[ScoredStep]) -> dict[int, Step]:
-        rows = index.read_steps([each.facts.step for each in best])
-        if len(rows) < len({each.facts.step for each in best}):
-            raise LedgerError("the search index is damaged: it names a step that is not there")
-        return {each.id: StoredStep(rows[each.facts.step], ledger.blob) for each in best}
-
-    return _build_result(ledger, index, query, ranking, read_steps)
+def _read_stored_steps(ledger: StoreLedger, index: StoredStepIndex, best: Sequence[ScoredStep]) -> dict[int, Step]:
+    rows = index.read_steps([each.facts.step for each in best])
+    if len(rows) < len({each.facts.step for each in best}):
+        raise LedgerError("the search index is damaged: it names a step that is not there")
+    return {each.id: StoredStep(rows[each.facts.step], ledger.blob) for each in best}
 
 
 _MEMORY_INDEXES: WeakKeyDictionary[Any, InMemoryStepIndex] = WeakKeyDictionary()
 
 
-def _search_in_memory(ledger: Ledger, query: StepQuery, advance: Advance) -> SearchResult:
+def _read_index_in_memory(ledger: Ledger, work: Callable[[StepIndex, StepReader], T], advance: Advance) -> T:
     index = _MEMORY_INDEXES.setdefault(ledger, InMemoryStepIndex())
     deletions = len(ledger.deletions()) if isinstance(ledger, DeletableLedger) else 0
     index.catch_up(ledger, deletions=deletions, advance=advance)
-    ranking = rank_steps(index, query.text, _find_scope(ledger, index, query))
 
     def read_steps(best: Sequence[ScoredStep]) -> dict[int, Step]:
         found = {each.id: ledger.step(each.facts.step) for each in best}
         return {id_: step for id_, step in found.items() if step is not None}
 
-    return _build_result(ledger, index, query, ranking, read_steps)
+    return work(index, read_steps)
 
 
 def _find_scope(ledger: Ledger, index: StepIndex, query: StepQuery) -> StepScope:
@@ -250,13 +318,15 @@ def _find_parts(ledger: Ledger, record: SessionRecord) -> Iterable[BranchPart]:
 
 
 def _build_filter(query: StepQuery) -> Callable[[IndexedStep], bool] | None:
-    if not query.roles and not query.kinds and query.since is None and query.until is None:
+    if not (query.roles or query.kinds or query.facets) and query.since is None and query.until is None:
         return None
+    facets = build_facet_flags(query.facets)
 
     def accepts(facts: IndexedStep) -> bool:
         return (
             (not query.roles or facts.role in query.roles)
             and (not query.kinds or facts.kind in query.kinds)
+            and (not facets or facts.flags & facets != 0)
             and (query.since is None or facts.created >= query.since // 1000)
             and (query.until is None or facts.created * 1000 < query.until)
         )
@@ -269,7 +339,7 @@ def _build_result(
     index: StepIndex,
     query: StepQuery,
     ranking: StepRanking,
-    read_steps: Callable[[Sequence[ScoredStep]], dict[int, Step]],
+    read_steps: StepReader,
 ) -> SearchResult:
     numbers = sorted(ranking.numbers, key=lambda number: (-ranking.numbers[number], number))[: query.limit]
     names = _name_sessions(ledger, index, query, set(numbers))

@@ -16,8 +16,10 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args
 
 from nexus_core.ledger.ledger import find_strings
+from nexus_core.memory.facets import find_step_facets
 from nexus_core.memory.words import TIME_WORD, WORDS_VERSION, find_stems, split_words
 from nexus_core.types.ledger import StepKind
+from nexus_core.types.memory import STEP_FACETS
 from nexus_core.types.messages import ROLES, SESSION_START
 from nexus_core.types.payloads import ForgetPayload, read_step_payload
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from nexus_core.ledger.store import StepFields
+    from nexus_core.types.memory import StepFacet
 
     Advance = Callable[[int], None]
     """Called with the number of steps that were indexed since its last call."""
@@ -41,7 +44,8 @@ _UNSEARCHED_KINDS = frozenset({"sealed", "revert", "pin"})
 """Steps that repeat others: the rendered form of a user message contains instructions and memories besides."""
 
 IS_QUESTION, HAS_TIME = 1, 2
-_ROLE_SHIFT, _KIND_SHIFT = 2, 5
+_ROLE_SHIFT, _KIND_SHIFT, _FACET_SHIFT = 2, 5, 9
+_ROLE_MASK, _KIND_MASK = 7, 15
 _SPEAKER = re.compile(r"\s*([A-Z][\w'-]{1,24}(?: [A-Z][\w'-]{1,24})?): +(?=\S)")
 """A name in front of what a person says, as in transcripts of conversations."""
 
@@ -53,7 +57,7 @@ class IndexedStep(NamedTuple):
         step: The id of the step, or the store's own reference to it.
         created: When the step was made, in seconds since 1970.
         speaker: The number of the speaker's name; 0 for none.
-        flags: Kind, role, and whether it is a question or names a time.
+        flags: Facets, kind, role, and whether it is a question or names a time.
         length: The number of words of user and assistant text.
     """
 
@@ -66,12 +70,12 @@ class IndexedStep(NamedTuple):
     @property
     def role(self) -> str:
         """The role of the first message."""
-        return ROLES[self.flags >> _ROLE_SHIFT & 7]
+        return ROLES[self.flags >> _ROLE_SHIFT & _ROLE_MASK]
 
     @property
     def kind(self) -> StepKind:
         """The kind of the step."""
-        return KINDS[self.flags >> _KIND_SHIFT]
+        return KINDS[self.flags >> _KIND_SHIFT & _KIND_MASK]
 
 
 class IndexedText(NamedTuple):
@@ -151,8 +155,8 @@ class StepIndex(Protocol):
     def find_postings(self, stem: str, spans: Sequence[IdSpan], limit: int) -> list[int]:
         """Return places of a stem in ranges, the newest `limit` of them, in any order."""
 
-    def read_facts(self, ids: Collection[int]) -> dict[int, IndexedStep]:
-        """Return the facts of turns by id, without ids that no turn has."""
+    def read_facts(self, ranges: Sequence[tuple[int, int]]) -> dict[int, IndexedStep]:
+        """Return the facts of the turns in ranges by id, each with its first and last id."""
 
     def find_speakers(self) -> Mapping[str, int]:
         """Return the numbers of speakers by their names in lower case."""
@@ -193,9 +197,10 @@ def read_indexed_text(kind: str, messages: str | Sequence[Mapping[str, Any]]) ->
     try:
         parsed = json.loads(messages) if isinstance(messages, str) else messages
         said, rest, role, speaker = _read_messages(parsed)
+        facets = find_step_facets(parsed) if kind != "compaction" else frozenset()  # a summary repeats other steps
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return None
-    if kind == "compaction":  # a summary repeats other steps
+    if kind == "compaction":
         said, rest = "", f"{said}\n{rest}"
     if not speaker and (named := _SPEAKER.match(said)):
         speaker, said = named[1], said[named.end() :]
@@ -209,7 +214,8 @@ def read_indexed_text(kind: str, messages: str | Sequence[Mapping[str, Any]]) ->
         return None
     if speaker:
         others[build_speaker_stem(speaker)] = None
-    flags = ROLES.index(role) << _ROLE_SHIFT | KINDS.index(kind) << _KIND_SHIFT
+    others |= {build_facet_stem(facet): None for facet in STEP_FACETS if facet in facets}
+    flags = build_facet_flags(facets) | ROLES.index(role) << _ROLE_SHIFT | KINDS.index(kind) << _KIND_SHIFT
     if first.rstrip().endswith("?") and not more:
         flags |= IS_QUESTION
     if TIME_WORD.search(first):
@@ -234,6 +240,16 @@ def read_forgotten_steps(data: str | Mapping[str, Any]) -> tuple[str, ...]:
 def build_speaker_stem(name: str) -> str:
     """Return the stem by which the turns of a speaker are found; no word has it."""
     return "\u00aa" + "".join(split_words(name.lower()))
+
+
+def build_facet_stem(facet: StepFacet) -> str:
+    """Return the stem by which the turns with a facet are found; no word and no speaker has it."""
+    return f"\u00ba{facet}"
+
+
+def build_facet_flags(facets: Collection[StepFacet]) -> int:
+    """Return the bits of facets in the flags of a turn."""
+    return sum(1 << _FACET_SHIFT + STEP_FACETS.index(facet) for facet in facets)
 
 
 def _read_messages(messages: Sequence[Mapping[str, Any]]) -> tuple[str, str, str, str]:

@@ -14,14 +14,24 @@ from heapq import nlargest
 from math import log
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.memory.step_index import HAS_TIME, IS_QUESTION, TURN_BITS, build_speaker_stem, is_id_in_spans
+from nexus_core.memory.facets import find_facet_stems, find_query_facets
+from nexus_core.memory.step_index import (
+    HAS_TIME,
+    IS_QUESTION,
+    TURN_BITS,
+    build_facet_flags,
+    build_facet_stem,
+    build_speaker_stem,
+    is_id_in_spans,
+)
 from nexus_core.memory.words import FRAME_STEMS, MONTHS, find_query_entities, find_query_words, find_stems, split_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from nexus_core.memory.step_index import IdSpan, IndexedStep, StepIndex
     from nexus_core.memory.words import QueryWord
+    from nexus_core.types.memory import StepFacet
 
 PLACES_BY_TURNS = ((6_000, 1_000_000), (50_000, 1_000))
 MAX_POSTINGS = 300
@@ -43,6 +53,8 @@ NAME_WEIGHT, SPEAKER_FACTOR = 0.5, 1.3
 FRAME_WEIGHT = 0.5
 """How much a word counts that only frames a question: its answer seldom has it."""
 QUESTION_FACTOR, TIME_FACTOR, DATE_FACTOR = 0.85, 1.2, 2.0
+FACET_FACTOR = 1.8
+"""How much more a turn counts that has a fact of the kind that a question asks for."""
 SESSION_SHARE = 0.1
 """The share of the session's score in the score of a turn."""
 
@@ -149,12 +161,13 @@ def rank_steps(index: StepIndex, text: str, scope: StepScope) -> StepRanking:
     names = find_query_entities(text)
     if not turns:
         return NO_RANKING._replace(unknown_names=tuple(names))
-    words = _look_up_words(index, text, scope)
+    facets = [each for each in find_query_facets(text) if index.find_postings(build_facet_stem(each), scope.spans, 1)]
+    words = _look_up_words(index, text, scope, find_facet_stems(text, facets))
     unknown = tuple(name for name in names if any(stem not in words.known for stem in find_stems(split_words(name))))
     if not words.found:
         return NO_RANKING._replace(unknown_names=unknown, searched=turns)
     scores, covered = _score_turns(index, words.found, scope)
-    adjust = _Adjustment.of(text, words.speaker)
+    adjust = _Adjustment.of(text, words.speaker, facets)
     numbers = _score_numbers(words.found, {id_ >> TURN_BITS for id_ in scores})
     ranked = [
         ScoredStep((score + SESSION_SHARE * numbers[id_ >> TURN_BITS]) * adjust.factor(facts), id_, facts)
@@ -171,8 +184,15 @@ def rank_steps(index: StepIndex, text: str, scope: StepScope) -> StepRanking:
     return StepRanking(ranked, by_number, min(1.0, covered / words.weight), unknown, turns)
 
 
-def _look_up_words(index: StepIndex, text: str, scope: StepScope) -> _FoundWords:
-    """Return where the words of a question occur in a scope, and how much each counts."""
+def _look_up_words(index: StepIndex, text: str, scope: StepScope, frame: Collection[str]) -> _FoundWords:
+    """Return where the words of a question occur in a scope, and how much each counts.
+
+    Args:
+        index: Where the words occur.
+        text: The question.
+        scope: The turns to search.
+        frame: Stems of words that only say which facts the question asks for.
+    """
     turns = scope.turns
     limit = next((places for most, places in PLACES_BY_TURNS if turns <= most), MAX_POSTINGS)
     speakers = index.find_speakers()
@@ -191,17 +211,20 @@ def _look_up_words(index: StepIndex, text: str, scope: StepScope) -> _FoundWords
             known.add(word.stem)
         frequency = len(places) if len(places) < limit else _estimate_frequency(places, scope.spans, turns)
         frequency = min(frequency, turns)
-        weight = log(1 + (turns - frequency + 0.5) / (frequency + 0.5)) * _weigh_word(word, speaker)
+        weight = log(1 + (turns - frequency + 0.5) / (frequency + 0.5)) * _weigh_word(word, speaker, frame)
         total += weight
-        if scope.excluded:
-            places = [place for place in places if not is_id_in_spans(place >> 1, scope.excluded)]
+        for span in scope.excluded:
+            low, high = span.low << 1, span.high << 1 | 1
+            places = [place for place in places if not low <= place <= high]
         if places:
             found.append(_WordPostings(weight, _weight_turns(places)))
     return _FoundWords(found, known, named.pop() if len(named) == 1 else 0, total or 1.0)
 
 
-def _weigh_word(word: QueryWord, speaker: int) -> float:
-    return NAME_WEIGHT if speaker else FRAME_WEIGHT if word.stem in FRAME_STEMS else 1.0
+def _weigh_word(word: QueryWord, speaker: int, frame: Collection[str]) -> float:
+    if speaker:
+        return NAME_WEIGHT
+    return FRAME_WEIGHT if word.stem in FRAME_STEMS or word.stem in frame else 1.0
 
 
 def _weight_turns(places: Sequence[int]) -> dict[int, float]:
@@ -232,11 +255,12 @@ def _score_turns(
         for id_, factor in turns.items():
             sums[id_] += weight * factor
     count = MAX_SCOPED_SEEDS if scope.turns <= SCOPED_TURNS else MAX_SEEDS
-    seeds = nlargest(count if scope.accepts is None else MAX_FILTERED_SEEDS, sums, key=lambda id_: (sums[id_], id_))
+    count = count if scope.accepts is None else MAX_FILTERED_SEEDS
+    seeds = [id_ for _, id_ in nlargest(count, ((value, id_) for id_, value in sums.items()))]
     candidates = {id_ + distance for id_ in seeds for distance in range(-NEIGHBORS, NEIGHBORS + 1)}
     # The places whose length counts are up to three turns away from a candidate.
     near = {id_ + distance for id_ in seeds for distance in range(-2 * NEIGHBORS, 2 * NEIGHBORS + 1)} & sums.keys()
-    facts = index.read_facts(candidates | near)
+    facts = index.read_facts(_merge_ids(candidates | near))
     mean_length = max(sum(span.words for span in scope.spans) / scope.turns, 1.0)
     norm = {
         id_: (1 + SATURATION) / (1 + SATURATION * (1 - LENGTH_WEIGHT + LENGTH_WEIGHT * fact.length / mean_length))
@@ -266,6 +290,20 @@ def _score_turns(
     return accepted, max((covered[id_] for id_ in accepted), default=0.0)
 
 
+def _merge_ids(ids: Collection[int]) -> list[tuple[int, int]]:
+    """Return ids as ranges, each with its first and last one."""
+    ranges: list[tuple[int, int]] = []
+    first = last = -2
+    for id_ in sorted(ids):
+        if id_ == last + 1:
+            last = id_
+            continue
+        if last >= 0:
+            ranges.append((first, last))
+        first = last = id_
+    return [*ranges, (first, last)] if last >= 0 else ranges
+
+
 def _score_numbers(found: Sequence[_WordPostings], numbers: set[int]) -> dict[int, float]:
     """Return the score of branches: how many turns of each have how many of the words."""
     scores = dict.fromkeys(numbers, 0.0)
@@ -289,16 +327,17 @@ class _Adjustment(NamedTuple):
     speaker: int
     is_when: bool
     date: _NamedDate | None
+    facets: int
 
     @classmethod
-    def of(cls, text: str, speaker: int) -> _Adjustment:
+    def of(cls, text: str, speaker: int, facets: Collection[StepFacet]) -> _Adjustment:
         lowered = text[:2_000].lower()
         year = _YEAR.search(lowered)
         month = next((MONTHS[word] for word in re.findall(r"[a-z]+", lowered) if word in MONTHS and word != "may"), 0)
         if not month and re.search(r"\bMay\b", text[:2_000][1:]):
             month = MONTHS["may"]
         date = _NamedDate(int(year[0]) if year else 0, month) if year or month else None
-        return cls(speaker, _WHEN.match(lowered) is not None, date)
+        return cls(speaker, _WHEN.match(lowered) is not None, date, build_facet_flags(facets))
 
     def has_date(self, facts: IndexedStep) -> bool:
         return self.date is not None and self.date.holds(facts.created)
@@ -311,6 +350,8 @@ class _Adjustment(NamedTuple):
             factor *= QUESTION_FACTOR
         if self.is_when and facts.flags & HAS_TIME:
             factor *= TIME_FACTOR
+        if facts.flags & self.facets:
+            factor *= FACET_FACTOR
         if self.has_date(facts):
             factor *= DATE_FACTOR
         return factor

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-WORDS_VERSION = 1
-"""The version of the stems, stored with each index."""
+WORDS_VERSION = 2
+"""The version of stems and facets, stored with each index."""
 MAX_WORD_CHARACTERS = 40
 """Longer words are cut: digests and base64 would fill the index, and their ends are not searched for."""
 MAX_QUERY_CHARACTERS = 20_000

@@ -10,30 +10,34 @@ from typing import TYPE_CHECKING
 from nexus_core.lazy_names import make_lazy
 
 if TYPE_CHECKING:
-    from nexus_core.compaction.statements import find_rules, keep_typed_text
     from nexus_core.memory.recall import format_memory
-    from nexus_core.memory.search import find_sender, read_sender, search_steps
+    from nexus_core.memory.search import find_sender, read_facet_steps, read_sender, search_steps
+    from nexus_core.memory.statements import find_lasting_rules, find_rules, keep_typed_text
     from nexus_core.memory.text_scores import rank_texts
     from nexus_core.types.memory import MemoryOrigin as MemoryOrigin  # noqa: PLC0414 - a type, and not in __all__
 
 _HOMES = {
     "MemoryOrigin": "nexus_core.types.memory:MemoryOrigin",
-    "find_rules": "nexus_core.compaction.statements:find_rules",
+    "find_lasting_rules": "nexus_core.memory.statements:find_lasting_rules",
+    "find_rules": "nexus_core.memory.statements:find_rules",
     "find_sender": "nexus_core.memory.search:find_sender",
     "format_memory": "nexus_core.memory.recall:format_memory",
     "rank_texts": "nexus_core.memory.text_scores:rank_texts",
+    "read_facet_steps": "nexus_core.memory.search:read_facet_steps",
     "read_sender": "nexus_core.memory.search:read_sender",
     "search_steps": "nexus_core.memory.search:search_steps",
-    "keep_typed_text": "nexus_core.compaction.statements:keep_typed_text",
+    "keep_typed_text": "nexus_core.memory.statements:keep_typed_text",
 }
 """The definition of each name, as `module:attribute`."""
 
 __all__ = [
+    "find_lasting_rules",
     "find_rules",
     "find_sender",
     "format_memory",
     "keep_typed_text",
     "rank_texts",
+    "read_facet_steps",
     "read_sender",
     "search_steps",
 ]

@@ -17,8 +17,13 @@ MemoryKind = Literal["episode", "note", "preference", "skill"]
 MemoryOrigin = Literal["user", "assistant", "tool", "file", "web"]
 """The author of a memory. Text of a tool, a file or the web is quoted, and never becomes a rule."""
 
+StepFacet = Literal["rule", "decision", "rejected", "file", "command", "error"]
+"""A fact that a step has: a lasting rule of the user, a decision, a rejected attempt, a changed file, a command, or an
+error."""
+
 MEMORY_KINDS: tuple[MemoryKind, ...] = get_args(MemoryKind)
 MEMORY_ORIGINS: tuple[MemoryOrigin, ...] = get_args(MemoryOrigin)
+STEP_FACETS: tuple[StepFacet, ...] = get_args(StepFacet)
 QUOTED_ORIGINS: tuple[MemoryOrigin, ...] = ("tool", "file", "web")
 """Origins whose text is fenced as quoted material."""
 
@@ -30,6 +35,7 @@ class MemoryQuery:
     Attributes:
         text: The user message, or the words of a search.
         entities: Paths, identifiers and names in it.
+        facets: The facts that it asks for: a question that begins with "why" asks for a decision.
         session: The name of the session that asks; "" for none. Its own turns are no memories.
         directory: Only memories of this directory; None for those of any.
         identity: The sender of the message; "" if it has none. What others sent is no memory, unless those of any
@@ -40,6 +46,7 @@ class MemoryQuery:
 
     text: str
     entities: tuple[str, ...] = ()
+    facets: tuple[StepFacet, ...] = ()
     session: str = ""
     directory: Path | None = None
     identity: str = ""
@@ -47,7 +54,9 @@ class MemoryQuery:
     limit: int = 20
 
     def __post_init__(self) -> None:
-        require_types(self, text=str, entities=tuple, session=str, identity=str, permissions=tuple, limit=int)
+        require_types(
+            self, text=str, entities=tuple, facets=tuple, session=str, identity=str, permissions=tuple, limit=int
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

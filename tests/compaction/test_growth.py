@@ -8,8 +8,8 @@ import pytest
 
 from nexus_core.compaction.compose import compose_summary
 from nexus_core.compaction.extractive import summarize_extractively
-from nexus_core.compaction.facts import extract_facts, find_code, find_dates, find_facts, merge_facts
 from nexus_core.compaction.prompts import build_summarize_prompt
+from nexus_core.memory.facts import extract_facts, find_code, find_dates, find_facts, merge_facts
 from nexus_core.types.compaction import SummaryRequest, ThreadMessage
 from tests.compaction.threads import conversation, said, words
 from tests.effort import sampled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nexus_core.compaction.facts import (
+from nexus_core.memory.facts import (
     MAX_FACTS_PER_TEXT,
     find_code,
     find_errors,

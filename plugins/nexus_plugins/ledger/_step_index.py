@@ -196,8 +196,8 @@ class SqlStepIndex(ABC):
         """Return places of a stem between two, the newest `limit`."""
 
     @abstractmethod
-    def fetch_facts(self, ids: Sequence[int]) -> list[tuple[Any, ...]]:
-        """Return id, step, created, speaker, flags and length of turns."""
+    def fetch_facts(self, ranges: Sequence[tuple[int, int]]) -> list[tuple[Any, ...]]:
+        """Return id, step, created, speaker, flags and length of the turns in ranges of ids."""
 
     @abstractmethod
     def fetch_owners(self, numbers: Sequence[int]) -> list[tuple[int, str, str | None]]:
@@ -508,9 +508,9 @@ class SqlStepIndex(ABC):
                 break
         return found
 
-    def read_facts(self, ids: Collection[int]) -> dict[int, IndexedStep]:
-        """Return the facts of turns by id, without ids that no turn has."""
-        return {row[0]: IndexedStep(*row[1:]) for row in self.fetch_facts(list(ids))}
+    def read_facts(self, ranges: Sequence[tuple[int, int]]) -> dict[int, IndexedStep]:
+        """Return the facts of the turns in ranges by id, each with its first and last id."""
+        return {row[0]: IndexedStep(*row[1:]) for row in self.fetch_facts(ranges)}
 
     def find_speakers(self) -> Mapping[str, int]:
         """Return the numbers of speakers by their names in lower case."""

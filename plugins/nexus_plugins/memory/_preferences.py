@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
-import re
-from collections import OrderedDict
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary
 
 from nexus_core import Source
 from nexus_core.plugin import Memory
-from nexus_core.plugin.ledgers import read_forgotten_steps
-from nexus_core.plugin.memory import find_rules, keep_typed_text, rank_texts, read_sender
+from nexus_core.plugin.ledgers import StepQuery
+from nexus_core.plugin.memory import find_lasting_rules, keep_typed_text, rank_texts, read_facet_steps, read_sender
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nexus_core.plugin import Ledger, MemoryQuery, Step
-    from nexus_core.plugin.ledgers import SessionRecord
+    from nexus_core.plugin.ledgers import IndexedStep
 
-MAX_SESSIONS = 200
-"""Sessions that are read, those used last."""
-MAX_STEPS = 2000
-"""Steps of each session that are read, the newest."""
-MAX_CACHED_SESSIONS = 400
-_LASTING = re.compile(
-    r"\b(?:always|never|from now on|in (?:the )?future|remember|by default|every time|whenever"
-    r"|i(?:['\u2019]d| would)? (?:always )?(?:want|prefer|like|expect)|do ?n['\u2019]?t ever|as a rule)\b",
-    re.IGNORECASE,
-)
-"""Words of a rule that holds beyond its turn."""
-_cache: OrderedDict[tuple[str, str], tuple[tuple[str, Memory], ...]] = OrderedDict()
-"""The senders and rules of a session by ledger and newest step: a session that has not moved is not read again."""
+MAX_RULE_STEPS = 1_000
+"""Messages with rules that are used, the newest."""
+MAX_CACHED_STEPS = 4 * MAX_RULE_STEPS
+
+
+class _StatedRules(NamedTuple):
+    """The rules of a message, who sent it, and where its session works; "" for the session of a worker."""
+
+    rules: tuple[Memory, ...]
+    sender: str
+    directory: str | None
+
+
+_cache: WeakKeyDictionary[Ledger, dict[IndexedStep, _StatedRules]] = WeakKeyDictionary()
+"""Rules by ledger and step, so that each message is read once. The index of the ledger says which of them exist."""
 
 
 def search_preferences(ledger: Ledger, query: MemoryQuery) -> list[Memory]:
@@ -42,42 +43,26 @@ def search_preferences(ledger: Ledger, query: MemoryQuery) -> list[Memory]:
 
 def list_preferences(ledger: Ledger, query: MemoryQuery) -> list[Memory]:
     """Return the rules of the user in a query's directory, the newest first."""
+    here = None if query.directory is None else str(query.directory)
+    own = (query.session,) if query.session and ledger.session(query.session) is not None else ()
+    asked = StepQuery(text="", directory=here, facets=("rule",), exclude_sessions=own, limit=MAX_RULE_STEPS)
+    known = _cache.setdefault(ledger, {})
+    if len(known) > MAX_CACHED_STEPS:
+        known.clear()
+
+    def read_rules(step: Step, session: str) -> _StatedRules:
+        record = ledger.session(session) if session else None
+        is_worker = record is not None and record.payload.parent is not None  # an agent asks a worker
+        directory = "" if is_worker or record is None else record.payload.cwd
+        return _StatedRules(tuple(_find_step_rules(step, session)), read_sender(step), directory)
+
     rules = {
         rule.id: rule
-        for record in _list_sessions(ledger, query)
-        if record.label != query.session
-        for sender, rule in _read_rules(ledger, record)  # forks share steps
-        if query.directory is None or sender == query.identity
+        for stated in read_facet_steps(ledger, asked, read_rules, known)
+        if stated.directory != "" and (here is None or (stated.directory == here and stated.sender == query.identity))
+        for rule in stated.rules
     }
     return sorted(rules.values(), key=lambda rule: (-rule.time, rule.id))
-
-
-def _list_sessions(ledger: Ledger, query: MemoryQuery) -> list[SessionRecord]:
-    here = None if query.directory is None else str(query.directory)
-    return [
-        record
-        for record in ledger.sessions(status=None)
-        if (here is None or record.payload.cwd == here) and record.payload.parent is None  # an agent asks a worker
-    ][:MAX_SESSIONS]
-
-
-def _read_rules(ledger: Ledger, record: SessionRecord) -> tuple[tuple[str, Memory], ...]:
-    """Return the rules in a session, each with the sender of its message."""
-    if record.tip is None:
-        return ()
-    key = ledger.url, f"{record.label} {record.tip}"
-    if key not in _cache or ledger.url.startswith("memory:"):  # such ledgers share a URL
-        steps = ledger.thread(record.tip, limit=MAX_STEPS)
-        forgotten = {name for step in steps if step.kind == "forget" for name in read_forgotten_steps(step.data)}
-        _cache[key] = tuple(
-            (read_sender(step), rule)
-            for step in steps
-            if step.id not in forgotten
-            for rule in _find_step_rules(step, record.label)
-        )
-        while len(_cache) > MAX_CACHED_SESSIONS:
-            _cache.popitem(last=False)
-    return _cache[key]
 
 
 def _find_step_rules(step: Step, session: str) -> Iterator[Memory]:
@@ -87,12 +72,11 @@ def _find_step_rules(step: Step, session: str) -> Iterator[Memory]:
     for message in step.messages:
         if message.role != "user" or message.name or message.tool_results:
             continue
-        for sentence in find_rules(keep_typed_text(message.content)):
-            if _LASTING.search(sentence) and not sentence.rstrip().endswith("?"):
-                yield Memory(
-                    text=sentence,
-                    kind="preference",
-                    source=Source(uri=f"step:{step.id}"),
-                    session=session,
-                    time=step.created,
-                )
+        for sentence in find_lasting_rules(keep_typed_text(message.content)):
+            yield Memory(
+                text=sentence,
+                kind="preference",
+                source=Source(uri=f"step:{step.id}"),
+                session=session,
+                time=step.created,
+            )

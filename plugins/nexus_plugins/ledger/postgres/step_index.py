@@ -79,7 +79,10 @@ _DROP_WORDS = "delete from search_words where place = ?"
 _PLACES = (
     "select place from search_words where words @@ ?::tsquery and place between ? and ? order by place desc limit ?"
 )
-_FACTS = "select id, step, created, speaker, flags, length from search_steps where id = any(?::bigint[])"
+_FACTS = (
+    "select id, step, created, speaker, flags, length from unnest(?::bigint[], ?::bigint[]) as ids (first, last)"
+    " join search_steps on id between ids.first and ids.last"
+)
 _SESSIONS_PER_QUERY = 100
 _CHECK_SECONDS = 1.0
 """Seconds for which the index counts as current, unless this program appends: comparing the newest step of each
@@ -190,9 +193,11 @@ class PostgresStepIndex(SqlStepIndex):
         """Return places of a stem between two, the newest `limit`."""
         return [place for (place,) in self.rows.fetch(_PLACES, f"'{stem}'", low, high, limit)]
 
-    def fetch_facts(self, ids: Sequence[int]) -> list[tuple[Any, ...]]:
-        """Return id, step, created, speaker, flags and length of turns."""
-        return self.rows.fetch(_FACTS, _write_array(map(str, ids)))
+    def fetch_facts(self, ranges: Sequence[tuple[int, int]]) -> list[tuple[Any, ...]]:
+        """Return id, step, created, speaker, flags and length of the turns in ranges of ids."""
+        return self.rows.fetch(
+            _FACTS, _write_array(first for first, _ in ranges), _write_array(last for _, last in ranges)
+        )
 
     def read_steps(self, steps: Sequence[Any]) -> dict[Any, tuple[Any, ...]]:
         """Return the rows of steps by their ids, without missing ones."""

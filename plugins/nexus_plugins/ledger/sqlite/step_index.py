@@ -86,7 +86,8 @@ _MERGE_WORDS = "insert into search_words (search_words) values ('optimize')"
 _PLACES = "select rowid from search_words where search_words match ? and rowid between ? and ?"
 _NEWEST_PLACES = _PLACES + " order by rowid desc limit ?"
 _FACTS = (
-    "select id, step, created, speaker, flags, length from search_steps where id in (select value from json_each(?))"
+    "select t.id, t.step, t.created, t.speaker, t.flags, t.length from json_each(?) ids cross join search_steps t"
+    " where t.id between json_extract(ids.value, '$[0]') and json_extract(ids.value, '$[1]')"
 )
 _MANY_PLACES = 5_000
 """A limit from which on places are read forwards, which is faster, and cut afterwards."""
@@ -165,9 +166,9 @@ class SqliteStepIndex(SqlStepIndex):
             return [place for (place,) in self.rows.fetch(_NEWEST_PLACES, f'"{stem}"', low, high, limit)]
         return [place for (place,) in self.rows.fetch(_PLACES, f'"{stem}"', low, high)][-limit:]
 
-    def fetch_facts(self, ids: Sequence[int]) -> list[tuple[Any, ...]]:
-        """Return id, step, created, speaker, flags and length of turns."""
-        return self.rows.fetch(_FACTS, json.dumps(ids))
+    def fetch_facts(self, ranges: Sequence[tuple[int, int]]) -> list[tuple[Any, ...]]:
+        """Return id, step, created, speaker, flags and length of the turns in ranges of ids."""
+        return self.rows.fetch(_FACTS, json.dumps(ranges))
 
     def read_steps(self, steps: Sequence[Any]) -> dict[Any, tuple[Any, ...]]:
         """Return the rows of steps by their rowids, without missing ones."""

@@ -146,6 +146,21 @@ def find_rules(text: str) -> Iterator[str]:
     return (sentence for sentence in split_sentences(text) if is_rule(sentence))
 
 
+_LASTING = re.compile(
+    r"\b(?:always|never|from now on|in (?:the )?future|remember|by default|every time|whenever"
+    r"|i(?:['\u2019]d| would)? (?:always )?(?:want|prefer|like|expect)|do ?n['\u2019]?t ever|as a rule)\b",
+    re.IGNORECASE,
+)
+
+
+def find_lasting_rules(text: str) -> Iterator[str]:
+    """Yield the rules of a user message that hold beyond their turn."""
+    if _LASTING.search(text):
+        for sentence in find_rules(text):
+            if _LASTING.search(sentence) and not sentence.rstrip().endswith("?"):
+                yield sentence
+
+
 # ---- decisions ------------------------------------------------------------------------------------------------------
 
 _APOSTROPHE = "['\u2019]?"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nexus_core.compaction.statements import find_decisions, find_rules, split_sentences, strip_program_text
+from nexus_core.memory.statements import find_decisions, find_rules, split_sentences, strip_program_text
 from tests.timing import assert_linear
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_core.compaction.facts import extract_facts, facts_to_json, merge_facts, rank_facts, read_facts
+from nexus_core.memory.facts import extract_facts, facts_to_json, merge_facts, rank_facts, read_facts
 from nexus_core.types.compaction import FACT_CLASSES, Fact, ThreadMessage
 from nexus_core.types.messages import Message, Reasoning, ToolCall, ToolResult
 from tests.compaction.threads import answered, called, said

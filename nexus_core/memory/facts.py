@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from nexus_core.compaction.statements import find_decisions, find_refusal_reason, is_refusal, strip_program_text
+from nexus_core.memory.statements import find_decisions, find_refusal_reason, is_refusal, strip_program_text
 from nexus_core.types.compaction import FACT_CLASSES, Fact
 from nexus_core.types.messages import Text, ToolCall, ToolResult
 
