@@ -30,6 +30,7 @@ from nexus_core.history.budget import RESPONSE_RESERVE_DIVISOR, TOOL_RESERVE_DIV
 from nexus_core.history.truncation import replace_oldest_item_media
 from nexus_core.request.build import build_request
 from nexus_core.runner import blocking
+from nexus_core.text.console import format_count
 from nexus_core.thread.cache import PLACEHOLDER_STEP_ID
 from nexus_core.thread.calibration import CountedCall, add_calibration_sample, get_calibration_key
 from nexus_core.thread.projection import add_summary_form, build_session_summary, get_summary_trust
@@ -469,8 +470,6 @@ def _build_report(
 
 def build_compacted_finding(report: CompactionReport) -> Finding:
     """Return the finding that says what a compaction has done."""
-    from nexus_core.text.console import format_count
-
     missing = sum(len(each.recoverable) + len(each.lost) for each in report.fidelity.values())
     what = f"{format_count(report.messages, 'earlier message')} summarized" if report.messages else "summary shortened"
     sizes = f"{report.tokens_before:,} tokens became {report.tokens_after:,}"

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.compaction.extractive import extractive_summarizer
+from nexus_core.compaction.overflow import read_overflow
 from nexus_core.compaction.prompts import (
     build_cached_instruction,
     build_instruction,
@@ -270,8 +271,6 @@ def _find_smaller_window(error: Exception, summarizer: Summarizer, task: Summary
 
     It may count other tokens than we do, so that at most half of the conversation is assumed to fit.
     """
-    from nexus_core.compaction.overflow import read_overflow
-
     overflow = read_overflow(error) if summarizer.asks_model and task.messages else None
     if overflow is None:
         return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -273,8 +274,6 @@ def _wrap_value(tokens: Sequence[str], value: JsonValue) -> JsonValue:
 
 
 def _serialize_json(value: JsonValue, indent: str | None = None) -> str:
-    import json
-
     try:
         return visible_json(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent))
     except RecursionError:

@@ -18,6 +18,7 @@ from nexus_core.errors import ConfigError, FileError, PluginError, UnknownNameEr
 from nexus_core.files.places import cache_directory
 from nexus_core.files.read import read_text
 from nexus_core.text.safety import shorten
+from nexus_core.types.base import blake2b
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -311,8 +312,6 @@ def ensure_valid(settings: Settings, models: Mapping[str, str], further: Sequenc
 
 
 def _digest_settings(settings: Settings, models: Mapping[str, str]) -> str:
-    from nexus_core.types.base import blake2b
-
     content = json.dumps([__version__, sorted(models.items()), settings.value], sort_keys=True)
     return blake2b(content.encode(), digest_size=20).hexdigest()
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from nexus_core.dialects.fields import describe_json_value, prefix_error_path, to_json_dict
 from nexus_core.dialects.requests import read_each
+from nexus_core.dialects.rules import NEUTRAL_RULES, RULES_BY_API
 from nexus_core.errors import MessageError, UnknownNameError
+from nexus_core.host.discovery import has_third_party_plugins
 from nexus_core.types.base import dataclass
 from nexus_core.types.messages import Message, Tool
 
@@ -204,8 +206,6 @@ class DialectRegistry(NamedTuple):
 
     def rules(self, name: str) -> ApiRules | None:
         """Return the rules of the dialect called `name`, or None if there is none."""
-        from nexus_core.dialects.rules import RULES_BY_API
-
         if not name or not isinstance(name, str):
             return None
         if name in RULES_BY_API:
@@ -285,16 +285,12 @@ class DialectRegistry(NamedTuple):
             model: The model that is called.
             api: The dialect that the request is written in, "" if unknown.
         """
-        from nexus_core.dialects.rules import NEUTRAL_RULES
-
         known = [self.rules(name) for name in (model.api, api) if name != NEUTRAL_RULES.name]
         limits = [rules.request_bytes for rules in known if rules is not None and rules.request_bytes]
         return model.request_bytes or min(limits, default=NEUTRAL_RULES.request_bytes)
 
     def cache_marks(self) -> frozenset[str]:
         """Return the names of all fields that mark a cache breakpoint."""
-        from nexus_core.dialects.rules import RULES_BY_API
-
         others = (*self.offered().values(), *self.replacing().values())
         every = (*RULES_BY_API.values(), *(each.rules for each in others))
         return frozenset(rules.cache_mark for rules in every if rules.cache_mark)
@@ -467,8 +463,6 @@ def _get_installed_host() -> Host:
 
 
 def _has_installed_plugins() -> bool:
-    from nexus_core.host.discovery import has_third_party_plugins
-
     return has_third_party_plugins()
 
 

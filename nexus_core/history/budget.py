@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from nexus_core.dialects.fields import describe_json_value, omit_keys, to_json_types
 from nexus_core.dialects.requests import count_message_bytes, count_option_bytes, count_tool_bytes
 from nexus_core.errors import BudgetError, UsageError
+from nexus_core.tokens.counters import get_model
+from nexus_core.tokens.messages import count_tools
 from nexus_core.types.budget import TokenBudget
 from nexus_core.types.messages import Message, Opaque, Text
 
@@ -46,8 +48,6 @@ def build_allowance(
         if budget < 0:
             raise UsageError(f"a budget cannot be negative: {budget}", hint="budget=8000, for example")
         return TokenBudget(limit=budget)
-    from nexus_core.tokens.counters import get_model
-
     window = get_model(model, host=host, settings=settings).window
     wanted = settings.get("budget.reserve_response") if settings else None
     reserve = wanted if isinstance(wanted, int) else MAX_RESPONSE_RESERVE_TOKENS
@@ -66,8 +66,6 @@ def measure_fixed_cost(
     counter: TokenCounter, system: object, tools: Iterable[object] | None, api: str, dialects: DialectRegistry
 ) -> FixedCost:
     """Return the size of instructions and tools that are sent beside the messages; `api` is the tools' dialect."""
-    from nexus_core.tokens.messages import count_tools
-
     instructions, defined = read_instructions(system), read_definitions(tools, api, dialects)
     return FixedCost(
         tokens={

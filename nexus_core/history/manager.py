@@ -13,8 +13,13 @@ from nexus_core.dialects.rules import NEUTRAL_RULES
 from nexus_core.errors import UsageError
 from nexus_core.history.budget import read_definitions
 from nexus_core.history.groups import GrowingHistory, build_session_start_message, is_session_start
+from nexus_core.history.repair import repair_messages
 from nexus_core.history.repair.validity import is_valid_alone
 from nexus_core.history.select import select, shrink_budget
+from nexus_core.history.shorten import replace_oldest_media
+from nexus_core.host.manager import get_default_host
+from nexus_core.tokens.counters import open_counter
+from nexus_core.tokens.messages import count_tools
 from nexus_core.types.messages import Message, Part, Text, ToolResult
 from nexus_core.types.plugins import Finding
 
@@ -66,8 +71,6 @@ class ContextManager:
         now: Callable[[], datetime] = datetime.now,
     ) -> None:
         from nexus_core.config.schema import ContextConfig
-        from nexus_core.host.manager import get_default_host
-        from nexus_core.tokens.counters import open_counter
 
         self.config = config or ContextConfig()
         self._truncation = get_default_host().truncations().get(self.config.truncation_strategy)
@@ -105,8 +108,6 @@ class ContextManager:
     def set_tool_definitions(self, tools: Iterable[object] | None) -> None:
         """Replace the tools, in the format of any API."""
         given = list(tools) if isinstance(tools, Iterator) else tools
-        from nexus_core.tokens.messages import count_tools
-
         defined = read_definitions(given, DEFAULT_DIALECT_NAME, get_default_registry())
         self._tools_tokens, self._tools_bytes = count_tools(self._counter, defined), count_tool_bytes(defined)
         self._tools = list(given or ())
@@ -230,8 +231,6 @@ class ContextManager:
         fixed = _EMPTY_REQUEST_BYTES + self._tools_bytes + sum(map(count_message_bytes, system))
         if fixed + size <= NEUTRAL_RULES.request_bytes:
             return kept, ()
-        from nexus_core.history.shorten import replace_oldest_media
-
         told, left = replace_oldest_media([message for message, _ in kept], NEUTRAL_RULES.request_bytes - fixed)
         known = {id(message): tokens for message, tokens in kept}
         small = [(message, known.get(id(message)) or self._size(message)) for message in told]
@@ -240,8 +239,6 @@ class ContextManager:
     def _mended(self, kept: list[SizedMessage]) -> tuple[list[SizedMessage], tuple[Finding, ...]]:
         if self._history.sound:
             return kept, ()
-        from nexus_core.history.repair import repair_messages
-
         repaired = repair_messages([message for message, _ in kept], api="neutral")
         known = {id(message): tokens for message, tokens in kept}
         mended = [(message, known.get(id(message)) or self._size(message)) for message in repaired.messages]

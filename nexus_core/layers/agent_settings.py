@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import tomllib
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -254,8 +255,6 @@ class _SettingsFiles:
 
     def read_toml(self, path: Path, admission: LayerReader) -> Mapping[str, Any]:
         """Return the table in a TOML file, or {} if there is none."""
-        import tomllib
-
         try:
             text = read_layer_text(path, admission, quote=False)
             return self._object(path, text if isinstance(text, SkippedFile) else tomllib.loads(text))

@@ -21,7 +21,7 @@ from nexus_core.layers.load import build_layer_sections, build_permissions_secti
 from nexus_core.layers.policy import inherit_permissions
 from nexus_core.rendering import LABELLED_RENDERER, find_agent_role, find_renderer, get_replacing_plugin, sort_sections
 from nexus_core.text.safety import repair_surrogates
-from nexus_core.types.prompt import Renderer, Section, Source
+from nexus_core.types.prompt import ArrangedMessages, Renderer, Section, Source
 from nexus_core.types.request import DEFAULT_MODE
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from nexus_core.types.layers import Layer, LoadedLayers
     from nexus_core.types.mcp import ActiveSetting
     from nexus_core.types.messages import JSON, Message, Tool
-    from nexus_core.types.prompt import AgentRole, ArrangedMessages, ArrangeRequest
+    from nexus_core.types.prompt import AgentRole, ArrangeRequest
     from nexus_core.types.request import AgentMode, Request
     from nexus_core.types.settings import Settings
 
@@ -80,8 +80,6 @@ def arrange_messages(renderer: Renderer, request: ArrangeRequest) -> ArrangedMes
     result = _call(renderer, "arrange", renderer.arrange, request)
     if not isinstance(result, tuple) or len(result) != _ARRANGED_LENGTH or not _are_messages(*result):
         raise _build_error(renderer, "arrange", "did not answer with messages and a message, as in Arranged")
-    from nexus_core.types.prompt import ArrangedMessages
-
     return ArrangedMessages(*result)
 
 

@@ -8,6 +8,7 @@ from warnings import warn
 from nexus_core.deprecation import renamed_argument, renamed_attribute
 from nexus_core.errors import OtherDirectoryWarning
 from nexus_core.runner import run_async
+from nexus_core.session.workers import SpawnArguments
 
 if TYPE_CHECKING:
     import os
@@ -92,8 +93,6 @@ class AsyncSession:
         system_prompt: str | None = None,
     ) -> AsyncSession:
         """Open a worker (a subagent): a session with one task, whose final reply becomes the result of a tool call."""
-        from nexus_core.session.workers import SpawnArguments
-
         orders = SpawnArguments(task, cwd, call, skills, name, model, tools, system_prompt)
         return AsyncSession(await run_async(self._engine.spawn(orders)))
 

@@ -12,13 +12,15 @@ from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nexus_core.compaction.trigger import build_due_finding
 from nexus_core.dialects.fields import read_flag, read_text, read_texts
 from nexus_core.errors import BudgetError, ConflictError, PendingToolCallsError, TurnError, UnknownNameError, UsageError
 from nexus_core.ledger.store import read_label
 from nexus_core.rendering import find_agent_role
-from nexus_core.request.build import build_request, name_largest_pieces
+from nexus_core.request.build import build_request, find_unsendable, name_largest_pieces
 from nexus_core.request.input import add_event, inherit_user_profile, read_input
-from nexus_core.request.static_context import render_input
+from nexus_core.request.runtime import SessionRuntime
+from nexus_core.request.static_context import LayerCache, StaticContextCache, render_input
 from nexus_core.runner import blocking
 from nexus_core.session.options import SessionOptions, get_request_options, read_request_input, read_session_options
 from nexus_core.session.record import (
@@ -35,7 +37,7 @@ from nexus_core.session.record import (
 from nexus_core.session.session_thread import SessionThread
 from nexus_core.session.workers import build_report_step, find_worker_report
 from nexus_core.thread.calibration import CountedCall
-from nexus_core.thread.lookup import read_step_id
+from nexus_core.thread.lookup import find_step, read_step_id
 from nexus_core.thread.state import (
     MARKER_KINDS,
     MAX_APPEND_ATTEMPTS,
@@ -60,7 +62,6 @@ if TYPE_CHECKING:
     from nexus_core.host.manager import Host
     from nexus_core.request.build import CallPlan
     from nexus_core.request.input import UserInput
-    from nexus_core.request.runtime import SessionRuntime
     from nexus_core.request.static_context import StaticContext
     from nexus_core.runner import Operation
     from nexus_core.session.options import SessionArguments
@@ -239,12 +240,8 @@ class Engine:
         plan = yield from blocking(self._thread.plan, state, user_input)
         findings = plan.findings
         if user_input is None and state.turn is not None:
-            from nexus_core.request.build import find_unsendable
-
             findings = (*findings, *find_unsendable(state.turn, plan.items))
         if plan.trigger is not None:
-            from nexus_core.compaction.trigger import build_due_finding
-
             findings = (*findings, build_due_finding(plan.trigger))
         try:
             return (yield from blocking(build_request, plan._replace(must_fit=must_fit, findings=findings)))
@@ -362,7 +359,6 @@ class Engine:
     def forget_memories(self, ids: Iterable[str], *, steps: Iterable[str] = ()) -> Operation[bool]:
         """Send some memories no more, and take steps out of the index; False if nothing changes."""
         from nexus_core.request.memories import build_forget_step
-        from nexus_core.thread.lookup import find_step
 
         ledger, names = self._thread.runtime.ledger, frozenset(read_texts(ids, "ids"))
         named = read_texts(steps, "steps")
@@ -545,9 +541,6 @@ def open_runtime(
         ledger: Opens the ledger, or returns the open one.
         summarize: The caller's own summarizer.
     """
-    from nexus_core.request.runtime import SessionRuntime
-    from nexus_core.request.static_context import LayerCache, StaticContextCache
-
     contexts = StaticContextCache(host, LayerCache(load))
     return SessionRuntime(
         cwd=cwd, home=home, host=host, open_ledger=ledger, static_contexts=contexts, summarize=summarize

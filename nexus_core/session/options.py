@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from nexus_core.dialects.fields import describe_json_value, read_list, read_text, read_texts
 from nexus_core.errors import MessageError, UnknownNameError, UsageError
-from nexus_core.request.input import EVENT_FIELDS, EventFields
+from nexus_core.request.input import EVENT_FIELDS, EventFields, read_event, read_input
+from nexus_core.request.prefix import read_tools
 from nexus_core.types.payloads import SessionPayload
 from nexus_core.types.request import AGENT_MODES, DEFAULT_MODE, DEFAULT_ROLE, Request
 
@@ -127,8 +128,6 @@ def build_request_fields(dialects: DialectRegistry, /, **given: Unpack[SessionAr
     fields.pop("model", None)
     if not chosen.tools:
         return fields
-    from nexus_core.request.prefix import read_tools
-
     return fields | {"tools": read_tools(chosen.tools, "", dialects)}
 
 
@@ -167,8 +166,6 @@ def _tools(given: object, name: str) -> tuple[object, ...]:
 
 
 def _ensure_readable(tools: tuple[object, ...], dialects: DialectRegistry) -> None:
-    from nexus_core.request.prefix import read_tools
-
     try:
         read_tools(tools, "", dialects)
     except MessageError:
@@ -232,12 +229,8 @@ def fill_request(request: Request, dialects: DialectRegistry, /, **given: Unpack
             hint = f'nexus.session({session!r}, skills="{ALL_SKILLS}") takes it back to all'
             raise UsageError("a session remembers which skills it is told about", hint=hint)
     if "tools" in read:
-        from nexus_core.request.prefix import read_tools
-
         read["tools"] = read_tools(read["tools"], "", dialects)
     if message is not None or event:
-        from nexus_core.request.input import read_event, read_input
-
         said = read_input(message, event, dialects) if message is not None else None
         message = None if said is None else said.message
         event = read_event(event) if said is None else dict(said.event)
@@ -265,7 +258,5 @@ def read_request_input(request: Request, dialects: DialectRegistry) -> UserInput
     """Return the user message in a request; None if it has none."""
     if request.message is None:
         return None
-    from nexus_core.request.input import read_input
-
     told = {name: getattr(request, name) for name in EVENT_FIELDS if getattr(request, name)}
     return read_input(request.message, told, dialects)

@@ -8,6 +8,7 @@ from warnings import warn
 from nexus_core.deprecation import renamed_argument, renamed_attribute
 from nexus_core.errors import OtherDirectoryWarning
 from nexus_core.runner import run
+from nexus_core.session.workers import SpawnArguments
 
 if TYPE_CHECKING:
     import os
@@ -163,8 +164,6 @@ class Session:
             TurnError: That tool call is not pending.
             SessionExistsError: Another session has that name.
         """
-        from nexus_core.session.workers import SpawnArguments
-
         return Session(
             run(self._engine.spawn(SpawnArguments(task, cwd, call, skills, name, model, tools, system_prompt)))
         )

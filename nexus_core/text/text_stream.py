@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from nexus_core.text.layout import measure_width
+from nexus_core.text.markdown import format_markdown
 from nexus_core.text.safety import visible
 
 if TYPE_CHECKING:
@@ -126,8 +127,6 @@ class MarkdownStream(TextStream):
         self._drawn = drawn
 
     def _format(self, block: str) -> list[str]:
-        from nexus_core.text.markdown import format_markdown  # which imports rich
-
         width, _ = self._measure()
         # One column stays free: a terminal would wrap a full line when the cursor is behind it.
         lines = format_markdown(visible(block.strip("\n")), width - 1, color=self._color)

@@ -6,6 +6,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from nexus_core.types.base import (
+    blake2b,
     dataclass,
     require_absolute,
     require_fields,
@@ -151,8 +152,6 @@ class Section:
     @property
     def digest(self) -> str:
         """The digest of the text."""
-        from nexus_core.types.base import blake2b
-
         return blake2b(self.text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 

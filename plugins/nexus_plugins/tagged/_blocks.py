@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
+from zoneinfo import ZoneInfo, available_timezones
 
 from nexus_core import UnknownNameError, UsageError, get_dialect
 from nexus_core.plugin.text import escape_markers, strip_hidden, visible_line
@@ -150,8 +151,6 @@ def _convert_zone(moment: datetime, zone: tzinfo) -> datetime:
 def _find_zone(name: str) -> tzinfo:
     if name in ("", "UTC"):
         return UTC
-    from zoneinfo import ZoneInfo, available_timezones
-
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):  # unknown, malformed, or a directory of zones

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -146,6 +147,4 @@ def _read_sections(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _unquote_name(name: str) -> str:
-    import json
-
     return str(json.loads(name)) if name.startswith('"') else name

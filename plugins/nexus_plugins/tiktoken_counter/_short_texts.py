@@ -14,6 +14,7 @@ import re
 from binascii import crc32
 from functools import cache
 from itertools import pairwise
+from sys import byteorder
 from typing import TYPE_CHECKING
 
 from nexus_plugins.tiktoken_counter._tables import RANK_SEPARATOR, load_tables, read_index, read_ranks
@@ -117,7 +118,6 @@ def load_short_text_encoder(table_name: str) -> ShortTextEncoder:
 def build_index(ranks: bytes) -> bytes:
     """Return the index of a table's ranks, for `scripts/build_ranks.py`."""
     from array import array
-    from sys import byteorder
 
     offsets: dict[bytes, int] = {}
     offset = 0

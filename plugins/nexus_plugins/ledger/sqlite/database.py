@@ -17,6 +17,7 @@ import tempfile
 import time
 from contextlib import closing, suppress
 from functools import partial
+from logging import getLogger
 from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING, NamedTuple
@@ -369,8 +370,6 @@ def ensure_file(path: Path) -> None:
     except OSError as error:
         raise build_system_error(error, path) from error
     if kind and (disable_log(path) or is_new):
-        from logging import getLogger
-
         getLogger("nexus_plugins.ledger").warning("%s: %s", path, describe_network_file(kind))
 
 
