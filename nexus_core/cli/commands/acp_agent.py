@@ -64,16 +64,17 @@ _PLAN_TOOL = "update_plan"
 _STOP_REASONS = {"length": "max_tokens", "refusal": "refusal"}
 
 
-def serve_editor(cli: CliContext, ledger: str | None, given: dict[str, Any]) -> None:
+def serve_editor(cli: CliContext, ledger: str | None, given: dict[str, Any], *, editor_servers: bool) -> None:
     """Serve an editor on standard input and output until it closes them.
 
     Args:
         cli: The command.
         ledger: The URL of the ledger; None for the user's own.
         given: Options of the agents: model, provider, role, level.
+        editor_servers: False to start no MCP servers that the editor passes.
     """
     output = cli.console.output
-    with redirect_plugin_output(), EditorAgent(cli, ledger, given) as agent:
+    with redirect_plugin_output(), EditorAgent(cli, ledger, given, editor_servers=editor_servers) as agent:
         asyncio.run(_serve(agent, output.fileno()))
 
 
@@ -126,9 +127,11 @@ class EditorAgent:
         cli: The command.
         ledger: As for `serve_editor`.
         given: As there.
+        editor_servers: As there.
     """
 
-    def __init__(self, cli: CliContext, ledger: str | None, given: dict[str, Any]) -> None:
+    def __init__(self, cli: CliContext, ledger: str | None, given: dict[str, Any], *, editor_servers: bool) -> None:
+        self._uses_servers = editor_servers
         self._cli = cli
         self._ledger = ledger
         self._given = given
@@ -294,7 +297,7 @@ class EditorAgent:
         """Return a directory with the servers that the editor passes; the same for the same servers."""
         if not os.path.isabs(cwd):  # noqa: PTH117 - it is not used as a path yet
             raise _invalid(f"cwd must be an absolute path, not {cwd!r}")
-        definitions, unusable = read_editor_servers(servers or ())
+        definitions, unusable = self._read_servers(servers)
         for name in unusable:
             self._warn_unused(name, "its transport is not supported")
         key = self._build_key(cwd, definitions)
@@ -312,6 +315,9 @@ class EditorAgent:
             Nexus(cwd, home=self._cli.home, ledger=ledger, report=self._cli.report, plugins=plugins)
         )
         return OpenDirectory(nexus, self._stack.enter_context(ToolsetRunner(nexus.host, nexus)), servers)
+
+    def _read_servers(self, servers: list[Any] | None) -> tuple[list[dict[str, Any]], list[str]]:
+        return read_editor_servers(servers or ()) if self._uses_servers else ([], [])
 
     def _build_key(self, cwd: str, definitions: list[dict[str, Any]]) -> str:
         return json.dumps([cwd, definitions], sort_keys=True)
@@ -335,7 +341,7 @@ class EditorAgent:
         )
         with _protocol_errors():
             self._agents[name] = await asyncio.to_thread(open_agent)
-        self._used[name] = self._build_key(cwd, read_editor_servers(servers or ())[0])
+        self._used[name] = self._build_key(cwd, self._read_servers(servers)[0])
 
     def _connect_servers(self, opened: OpenDirectory) -> None:
         """Start the editor's servers and no others, so that the model is offered their tools from the first turn."""
