@@ -51,7 +51,7 @@ def serve(work: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 def read_address(process: subprocess.Popen[str]) -> Any:
     assert process.stdout is not None
-    lines = []
+    lines: list[str] = []
     while not lines or lines[-1] != "}\n":
         lines.append(process.stdout.readline())
         assert lines[-1], process.stderr and process.stderr.read()
