@@ -61,7 +61,9 @@ def server(nexus_home: Path) -> Iterator[Server]:
         yield running
 
 
-def edit(work: Path, use: Callable[[Any], Awaitable[Any]], editor: AskedEditor | None = None) -> AskedEditor:
+def edit(
+    work: Path, use: Callable[[Any], Awaitable[Any]], editor: AskedEditor | None = None, *options: str
+) -> AskedEditor:
     """Start `nexus acp` as an editor does, and use it."""
     own = editor or AskedEditor()
 
@@ -69,7 +71,7 @@ def edit(work: Path, use: Callable[[Any], Awaitable[Any]], editor: AskedEditor |
         async with acp.spawn_agent_process(
             own,  # type: ignore[arg-type]  # it has what the agent calls
             sys.executable,
-            *("-m", "nexus_core", "acp"),
+            *("-m", "nexus_core", "acp", *options),
             cwd=work,
             env={**os.environ, VARIABLE: KEY},
             use_unstable_protocol=True,
@@ -216,6 +218,19 @@ def test_server_of_the_editor_starts_no_other_of_its_name(work: Path, server: Se
     assert list_tools(server.body) == ["update_plan"]
     assert not (work / "evil").exists()
     assert survivors(nexus.home) == []
+
+
+def test_server_of_the_editor_is_not_started_if_the_user_does_not_want_it(
+    work: Path, server: Server, nexus: Nexus
+) -> None:
+    async def use(agent: Any) -> None:
+        session = (await agent.new_session(cwd=str(work), mcp_servers=[editor_server(nexus.home)])).session_id
+        await ask(agent, session, "Go.")
+        assert await asyncio.to_thread(survivors, nexus.home) == []
+
+    edit(work, use, None, "--no-editor-servers")
+
+    assert list_tools(server.body) == ["update_plan"]
 
 
 def test_plan_of_the_model_is_shown_by_the_editor(work: Path, server: Server) -> None:
