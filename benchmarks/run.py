@@ -78,6 +78,7 @@ BENCHMARKS = (
     Benchmark("journeys", "Modules on the way", peers=True),
     Benchmark("agents", "Turns of agents", peers=True),
     Benchmark("chat", "The first token, and the recorder", peers=True),
+    Benchmark("serve", "Requests to the server"),
     Benchmark("memory_use", "Memory of long processes"),
 )
 """Every script of this directory, in the order of a run. The last one times nothing and takes longest."""

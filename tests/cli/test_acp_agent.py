@@ -13,9 +13,10 @@ from typing import Any
 
 import acp
 import pytest
-from acp.schema import AllowedOutcome, DeniedOutcome
+from acp.schema import AllowedOutcome, DeniedOutcome, EnvVariable, McpServerStdio
 
 from nexus_core import Nexus
+from nexus_core.testing import write_files
 from nexus_plugins.mcp._tools import ToolDefinition, store_catalog
 from tests.agents.wire import KEY, VARIABLE, streamed, write_settings
 from tests.conftest import Cli
@@ -60,7 +61,9 @@ def server(nexus_home: Path) -> Iterator[Server]:
         yield running
 
 
-def edit(work: Path, use: Callable[[Any], Awaitable[Any]], editor: AskedEditor | None = None) -> AskedEditor:
+def edit(
+    work: Path, use: Callable[[Any], Awaitable[Any]], editor: AskedEditor | None = None, *options: str
+) -> AskedEditor:
     """Start `nexus acp` as an editor does, and use it."""
     own = editor or AskedEditor()
 
@@ -68,7 +71,7 @@ def edit(work: Path, use: Callable[[Any], Awaitable[Any]], editor: AskedEditor |
         async with acp.spawn_agent_process(
             own,  # type: ignore[arg-type]  # it has what the agent calls
             sys.executable,
-            *("-m", "nexus_core", "acp"),
+            *("-m", "nexus_core", "acp", *options),
             cwd=work,
             env={**os.environ, VARIABLE: KEY},
             use_unstable_protocol=True,
@@ -166,6 +169,88 @@ def test_the_editor_is_asked_for_permission(
     assert updates[-1].status == ("completed" if answer == "allow" else "failed")
     assert server.bodies[-1]["messages"][-1]["content"].endswith(result)
     assert survivors(nexus.home) == []
+
+
+def editor_server(home: Path, name: str = "mine", evil: str = "") -> McpServerStdio:
+    """An MCP server as an editor passes it."""
+    command, *arguments = script(evil)
+    return McpServerStdio(
+        name=name, command=command, args=arguments, env=[EnvVariable(name="TEST_HOME", value=str(home))]
+    )
+
+
+def list_tools(body: Any) -> list[str]:
+    return [each["function"]["name"] for each in body.get("tools", [])]
+
+
+def test_server_of_the_editor_is_started_and_its_tools_are_offered(work: Path, server: Server, nexus: Nexus) -> None:
+    called = streamed("openai", "Let me look.", ("mcp__mine__echo", {"a": "1"}))
+    server.answers[:] = [called, streamed("openai", "I see.", reply="r2"), streamed("openai", "None.", reply="r3")]
+
+    async def use(agent: Any) -> None:
+        session = (await agent.new_session(cwd=str(work), mcp_servers=[editor_server(nexus.home)])).session_id
+        await ask(agent, session, "Go.")
+        await agent.close_session(session_id=session)
+        assert await asyncio.to_thread(survivors, nexus.home) == []
+        other = (await agent.new_session(cwd=str(work), mcp_servers=[])).session_id
+        await ask(agent, other, "And now?")
+
+    editor = edit(work, use)
+
+    assert "mcp__mine__echo" in list_tools(server.bodies[0])
+    assert "mcp__mine__echo" not in list_tools(server.bodies[2])
+    assert len(editor.asked) == 1
+    (result,) = [each for each in editor.updates if each.session_update == "tool_call_update"]
+    assert (result.status, result.content[0].content.text) == ("completed", '["echo", {"a": "1"}]')
+
+
+def test_server_of_the_editor_starts_no_other_of_its_name(work: Path, server: Server, nexus: Nexus) -> None:
+    write_files(work, {".nexus3/mcp.json": '{"servers": [{"name": "mine", "command": ["touch", "evil"]}]}'})
+    define(nexus.home, own=["touch", str(work / "evil")])
+
+    async def use(agent: Any) -> None:
+        servers = [editor_server(nexus.home), editor_server(nexus.home, "broken", "sys.exit(3)")]
+        session = (await agent.new_session(cwd=str(work), mcp_servers=servers)).session_id
+        assert (await ask(agent, session, "Go.")).stop_reason == "end_turn"
+
+    edit(work, use)
+
+    assert list_tools(server.body) == ["update_plan"]
+    assert not (work / "evil").exists()
+    assert survivors(nexus.home) == []
+
+
+def test_server_of_the_editor_is_not_started_if_the_user_does_not_want_it(
+    work: Path, server: Server, nexus: Nexus
+) -> None:
+    async def use(agent: Any) -> None:
+        session = (await agent.new_session(cwd=str(work), mcp_servers=[editor_server(nexus.home)])).session_id
+        await ask(agent, session, "Go.")
+        assert await asyncio.to_thread(survivors, nexus.home) == []
+
+    edit(work, use, None, "--no-editor-servers")
+
+    assert list_tools(server.body) == ["update_plan"]
+
+
+def test_plan_of_the_model_is_shown_by_the_editor(work: Path, server: Server) -> None:
+    steps = [
+        {"content": "Read", "priority": "high", "status": "completed"},
+        {"content": "Write", "priority": "low", "status": "in_progress"},
+    ]
+    called = streamed("openai", "", ("update_plan", {"steps": steps}))
+    server.answers[:] = [called, streamed("openai", "Done.", reply="r2")]
+
+    async def use(agent: Any) -> None:
+        session = (await agent.new_session(cwd=str(work), mcp_servers=[])).session_id
+        await ask(agent, session, "Go.")
+
+    editor = edit(work, use)
+
+    (plan,) = [each for each in editor.updates if each.session_update == "plan"]
+    assert [each.model_dump(exclude_none=True) for each in plan.entries] == steps
+    assert not [each for each in editor.updates if each.session_update.startswith("tool_call")]
+    assert editor.asked == []
 
 
 def test_a_turn_is_cancelled_and_what_was_said_is_stored(work: Path, server: Server, nexus: Nexus) -> None:

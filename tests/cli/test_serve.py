@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
+import shutil
 import signal
 import stat
 import subprocess
@@ -20,7 +23,7 @@ from nexus_core import Nexus
 from nexus_core.rpc import Client
 from nexus_core.rpc.server import open_listener
 from tests.agents.wire import KEY, VARIABLE, streamed, write_settings
-from tests.conftest import Cli
+from tests.conftest import ROOT, Cli
 from tests.plugins.providers.endpoints import Server, serving
 
 pytestmark = pytest.mark.slow
@@ -51,7 +54,7 @@ def serve(work: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 def read_address(process: subprocess.Popen[str]) -> Any:
     assert process.stdout is not None
-    lines = []
+    lines: list[str] = []
     while not lines or lines[-1] != "}\n":
         lines.append(process.stdout.readline())
         assert lines[-1], process.stderr and process.stderr.read()
@@ -155,6 +158,32 @@ def test_killed_server_leaves_a_turn_that_the_next_one_resumes(work: Path, model
 
     assert done["text"] == "Done."
     assert model.bodies[-1]["messages"][-1]["content"].endswith("Go.")
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl here")
+def test_programs_of_the_page_run(
+    work: Path, model: Server, cli: Cli, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (ROOT / "docs/how-to/serve-agents.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    commands, curl = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    with serve(work) as process:
+        address = read_address(process)
+        for line in commands.splitlines():
+            assert cli(*shlex.split(line)[1:]).code == 0, line
+            if line.startswith("nexus rpc get_messages"):
+                cli("rpc", "destroy_agent", "reviewer")
+                capsys.readouterr()
+                exec(program.replace("claude-sonnet-5", "gpt-4o"), {})  # noqa: S102 - our own page
+                printed = capsys.readouterr().out
+                monkeypatch.setenv("TOKEN", address["token"])
+                given = curl.replace("http://127.0.0.1:8765", address["url"])
+                answer = subprocess.run(["/bin/sh", "-c", given], capture_output=True, text=True, check=True).stdout
+        assert process.wait(60) == 0
+
+    assert printed == "# Hello\n\nIt is *nice*."
+    assert json.loads(answer)["result"]["model"] == "gpt-4o"
+    assert len(model.bodies) == 2
 
 
 def test_port_in_use_is_a_clear_error(cli: Cli, work: Path) -> None:

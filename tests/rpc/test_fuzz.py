@@ -22,7 +22,26 @@ CODES = {-32700, -32600, -32601, -32602, *range(-32011, -31999)}
 """Those of the specification but for -32603, which is an error of the server, and our own."""
 SPECS = {**METHODS, **STREAMS}
 NAMES = [name for name in SPECS if name != "shutdown"]
-ODD = [None, True, False, 0, -1, 1.5, 10**30, "", "a", "b", "\ud800", "\x00", "x" * 300, [], {}, [[]], {"a": {}}, "é"]
+ODD: list[Any] = [
+    None,
+    True,
+    False,
+    0,
+    -1,
+    1.5,
+    10**30,
+    "",
+    "a",
+    "b",
+    "\ud800",
+    "\x00",
+    "x" * 300,
+    [],
+    {},
+    [[]],
+    {"a": {}},
+    "é",
+]
 
 
 def draw_value(source: random.Random, depth: int = 0) -> Any:

@@ -2,6 +2,7 @@
 
 acp.py                 nexus acp, and the recorder between an editor and another agent
 acp_agent.py           agents of Nexus for editors, over the Agent Client Protocol
+acp_servers.py         MCP servers that an editor passes with a session
 assemble.py            nexus assemble
 chat.py                nexus chat, and its form for one answer
 chat_commands.py       the commands at the prompt of nexus chat
@@ -22,7 +23,9 @@ layers.py              nexus layers
 ledger.py              nexus ledger
 memory.py              nexus memory
 plugin.py              nexus plugin
+rpc.py                 nexus rpc
 scaffold.py            the plugin package that nexus plugin new writes
+serve.py               nexus serve
 session/               nexus session
 show.py                nexus show
 status.py              nexus status, which is also nexus alone

@@ -48,6 +48,9 @@ def acp(
     provider: ProviderOption = "",
     role: RoleOption = "",
     level: LevelOption = "",
+    no_editor_servers: Annotated[
+        bool, typer.Option("--no-editor-servers", help="Start no MCP servers that the editor passes.")
+    ] = False,
     ledger: LedgerOption = "",
 ) -> None:
     """Serve an editor, or record its agent (ACP).
@@ -61,7 +64,7 @@ def acp(
     options = {"model": model, "provider": provider, "role": role, "level": level}
     given = {name: value for name, value in options.items() if value}
     if not command:
-        _serve(cli, url, given)
+        _serve(cli, url, given, editor_servers=not no_editor_servers)
         return
     if given:
         raise UsageError(f"--{next(iter(given))} is for agents of Nexus", hint="pass it to COMMAND in its own way")
@@ -79,7 +82,7 @@ def acp(
     raise typer.Exit(code)
 
 
-def _serve(cli: CliContext, ledger: str | None, given: dict[str, str]) -> None:
+def _serve(cli: CliContext, ledger: str | None, given: dict[str, str], *, editor_servers: bool) -> None:
     """Serve an editor with agents of Nexus.
 
     Raises:
@@ -97,7 +100,7 @@ def _serve(cli: CliContext, ledger: str | None, given: dict[str, str]) -> None:
         raise MissingExtraError("acp", ACP_EXTRA)
     from nexus_core.cli.commands.acp_agent import serve_editor
 
-    serve_editor(cli, ledger, given)
+    serve_editor(cli, ledger, given, editor_servers=editor_servers)
 
 
 def pass_bytes(process: subprocess.Popen[bytes], recorder: AcpRecorder, source: int, output: int) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import acp
 from acp.schema import (
@@ -18,6 +20,7 @@ from acp.schema import (
     ForkSessionResponse,
     Implementation,
     ListSessionsResponse,
+    McpCapabilities,
     PermissionOption,
     PromptCapabilities,
     ResumeSessionResponse,
@@ -32,8 +35,9 @@ from acp.schema import (
 from acp.schema import Usage as AcpUsage
 
 from nexus_core._version import __version__
-from nexus_core.agents import DoneEvent, ReasoningDelta, TextDelta, ToolCallEvent, ToolResultEvent
+from nexus_core.agents import DoneEvent, ReasoningDelta, TextDelta, ToolCallEvent, ToolResultEvent, tool
 from nexus_core.agents.toolsets import ToolsetRunner
+from nexus_core.cli.commands.acp_servers import EditorServers, read_editor_servers
 from nexus_core.cli.commands.chat import name_new_session
 from nexus_core.cli.context import redirect_plugin_output
 from nexus_core.cli.output import CLOCK_PREFIX
@@ -41,33 +45,36 @@ from nexus_core.errors import NexusError, ProviderError
 from nexus_core.nexus import Nexus
 from nexus_core.text.safety import visible_line
 from nexus_core.transcripts.acp import read_block
-from nexus_core.types.messages import Message, Reasoning, Text
+from nexus_core.types.messages import Image, Message, Reasoning, Text
 
 if TYPE_CHECKING:
     from acp.interfaces import Client
 
     from nexus_core.agents import AsyncAgent
+    from nexus_core.agents.tools import FunctionTool
     from nexus_core.cli.context import CliContext
     from nexus_core.thread.state import RecordedCall
-    from nexus_core.types.messages import Usage
+    from nexus_core.types.messages import ToolResult, Usage
 
 _PAGE_SIZE = 100
 _MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 """Of one line of the protocol: a prompt may hold images."""
 _ALLOW, _ALLOW_ALWAYS, _REJECT = "allow", "allow-always", "reject"
+_PLAN_TOOL = "update_plan"
 _STOP_REASONS = {"length": "max_tokens", "refusal": "refusal"}
 
 
-def serve_editor(cli: CliContext, ledger: str | None, given: dict[str, Any]) -> None:
+def serve_editor(cli: CliContext, ledger: str | None, given: dict[str, Any], *, editor_servers: bool) -> None:
     """Serve an editor on standard input and output until it closes them.
 
     Args:
         cli: The command.
         ledger: The URL of the ledger; None for the user's own.
         given: Options of the agents: model, provider, role, level.
+        editor_servers: False to start no MCP servers that the editor passes.
     """
     output = cli.console.output
-    with redirect_plugin_output(), EditorAgent(cli, ledger, given) as agent:
+    with redirect_plugin_output(), EditorAgent(cli, ledger, given, editor_servers=editor_servers) as agent:
         asyncio.run(_serve(agent, output.fileno()))
 
 
@@ -84,6 +91,35 @@ async def _serve(agent: EditorAgent, output: int) -> None:
     await acp.run_agent(served, writer, reader, use_unstable_protocol=True)
 
 
+@dataclass(frozen=True)
+class PlanStep:
+    """A step of a plan that the editor shows.
+
+    Attributes:
+        content: The text of the step.
+        status: How far it is.
+        priority: How important it is.
+    """
+
+    content: str
+    status: Literal["pending", "in_progress", "completed"] = "pending"
+    priority: Literal["high", "medium", "low"] = "medium"
+
+
+class OpenDirectory(NamedTuple):
+    """A directory with the servers that an editor has passed for it.
+
+    Attributes:
+        nexus: Its Nexus.
+        toolsets: What runs the tools of plugins there.
+        servers: The editor's servers.
+    """
+
+    nexus: Nexus
+    toolsets: ToolsetRunner
+    servers: EditorServers
+
+
 class EditorAgent:
     """The agent's side of the protocol: one agent of Nexus for each session that an editor opens.
 
@@ -91,15 +127,18 @@ class EditorAgent:
         cli: The command.
         ledger: As for `serve_editor`.
         given: As there.
+        editor_servers: As there.
     """
 
-    def __init__(self, cli: CliContext, ledger: str | None, given: dict[str, Any]) -> None:
+    def __init__(self, cli: CliContext, ledger: str | None, given: dict[str, Any], *, editor_servers: bool) -> None:
+        self._uses_servers = editor_servers
         self._cli = cli
         self._ledger = ledger
         self._given = given
         self._agents: dict[str, AsyncAgent] = {}
         self._always: set[tuple[str, str]] = set()  # sessions, and tools that the user allows there
-        self._directories: dict[str, tuple[Nexus, ToolsetRunner]] = {}
+        self._directories: dict[str, OpenDirectory] = {}
+        self._used: dict[str, str] = {}  # by session, the key of its directory
         self._stack = ExitStack()
         self._client: Client | None = None
 
@@ -128,6 +167,7 @@ class EditorAgent:
             agent_capabilities=AgentCapabilities(
                 load_session=True,
                 prompt_capabilities=PromptCapabilities(image=True, embedded_context=True),
+                mcp_capabilities=McpCapabilities(http=True, sse=True),
                 session_capabilities=sessions,
             ),
             agent_info=Implementation(name="nexus", version=__version__),
@@ -137,15 +177,14 @@ class EditorAgent:
         """Do nothing: keys come from the environment."""
 
     async def new_session(self, cwd: str, mcp_servers: list[Any] | None = None, **_: Any) -> acp.NewSessionResponse:  # noqa: ANN401 - as above
-        """Begin a session in a directory."""
-        self._refuse_servers(mcp_servers)
-        nexus, _tools = await self._open_directory(cwd)
-        stem = name = await asyncio.to_thread(name_new_session, nexus)
+        """Begin a session in a directory, with the servers that the editor passes."""
+        opened = await self._open_directory(cwd, mcp_servers)
+        stem = name = await asyncio.to_thread(name_new_session, opened.nexus)
         number = 1
         while name in self._agents:
             number += 1
             name = f"{stem}-{number}"
-        await self._open_agent(name, cwd)
+        await self._open_agent(name, cwd, mcp_servers)
         return acp.NewSessionResponse(session_id=name)
 
     async def load_session(
@@ -156,9 +195,8 @@ class EditorAgent:
         **_: Any,  # noqa: ANN401 - as above
     ) -> acp.LoadSessionResponse:
         """Continue a session, and repeat its messages for the editor."""
-        self._refuse_servers(mcp_servers)
         nexus = await self._require_session(session_id, cwd)
-        await self._open_agent(session_id, cwd)
+        await self._open_agent(session_id, cwd, mcp_servers)
         messages = await asyncio.to_thread(lambda: nexus.session(session_id, any_directory=True).messages)
         for message in messages:
             await self._repeat(session_id, message)
@@ -172,9 +210,8 @@ class EditorAgent:
         **_: Any,  # noqa: ANN401 - as above
     ) -> ResumeSessionResponse:
         """Continue a session without repeating its messages."""
-        self._refuse_servers(mcp_servers)
         await self._require_session(session_id, cwd)
-        await self._open_agent(session_id, cwd)
+        await self._open_agent(session_id, cwd, mcp_servers)
         return ResumeSessionResponse()
 
     async def fork_session(
@@ -185,12 +222,11 @@ class EditorAgent:
         **_: Any,  # noqa: ANN401 - as above
     ) -> ForkSessionResponse:
         """Continue in a copy of a session."""
-        self._refuse_servers(mcp_servers)
         nexus = await self._require_session(session_id, cwd)
         name = await asyncio.to_thread(name_new_session, nexus)
         with _protocol_errors():
             await asyncio.to_thread(lambda: nexus.session(session_id, any_directory=True).fork(name))
-        await self._open_agent(name, cwd)
+        await self._open_agent(name, cwd, mcp_servers)
         return ForkSessionResponse(session_id=name)
 
     async def list_sessions(
@@ -202,9 +238,9 @@ class EditorAgent:
         """Return the sessions of a directory, or all of them, the newest first."""
         if cursor is not None and not cursor.isdecimal():
             raise _invalid(f"there is no such cursor: {cursor!r}")
-        nexus, _tools = await self._open_directory(next(iter(self._directories), str(self._cli.cwd)))
+        opened = next(iter(self._directories.values()), None) or await self._open_directory(str(self._cli.cwd))
         with _protocol_errors():
-            records = await asyncio.to_thread(lambda: list(nexus.ledger.sessions()))
+            records = await asyncio.to_thread(lambda: list(opened.nexus.ledger.sessions()))
         found = [each for each in records if cwd is None or each.payload.cwd == cwd]
         found.sort(key=lambda each: (-each.updated, each.label))
         start = int(cursor or 0)
@@ -221,9 +257,14 @@ class EditorAgent:
         return ListSessionsResponse(sessions=page, next_cursor=more)
 
     async def close_session(self, session_id: str, **_: Any) -> CloseSessionResponse:  # noqa: ANN401 - as above
-        """End the turn of a session, and forget it. It stays in the ledger."""
+        """End the turn of a session, and forget it with the servers that no other one uses. It stays in the ledger."""
         self._get_agent(session_id).cancel()
         del self._agents[session_id]
+        key = self._used.pop(session_id)
+        if key not in self._used.values() and (runner := self._directories[key].toolsets.find_servers()) is not None:
+            for name in self._directories[key].servers.names:
+                with suppress(NexusError):
+                    await asyncio.to_thread(runner.disconnect, name)
         return CloseSessionResponse()
 
     async def cancel(self, session_id: str, **_: Any) -> None:  # noqa: ANN401 - as above
@@ -252,47 +293,96 @@ class EditorAgent:
 
     # ---- sessions ---------------------------------------------------------------------------------------------------
 
-    async def _open_directory(self, cwd: str) -> tuple[Nexus, ToolsetRunner]:
+    async def _open_directory(self, cwd: str, servers: list[Any] | None = None) -> OpenDirectory:
+        """Return a directory with the servers that the editor passes; the same for the same servers."""
         if not os.path.isabs(cwd):  # noqa: PTH117 - it is not used as a path yet
             raise _invalid(f"cwd must be an absolute path, not {cwd!r}")
-        if cwd not in self._directories:
+        definitions, unusable = self._read_servers(servers)
+        for name in unusable:
+            self._warn_unused(name, "its transport is not supported")
+        key = self._build_key(cwd, definitions)
+        if key not in self._directories:
             with _protocol_errors():
-                self._directories[cwd] = await asyncio.to_thread(self._load_directory, Path(cwd))
-        return self._directories[cwd]
+                opened = await asyncio.to_thread(self._load_directory, Path(cwd), EditorServers(definitions))
+            self._directories[key] = opened
+        return self._directories[key]
 
-    def _load_directory(self, cwd: Path) -> tuple[Nexus, ToolsetRunner]:
+    def _load_directory(self, cwd: Path, servers: EditorServers) -> OpenDirectory:
         first = next(iter(self._directories.values()), None)
-        ledger = self._ledger if first is None else first[0].ledger  # one connection for all directories
-        nexus = self._stack.enter_context(Nexus(cwd, home=self._cli.home, ledger=ledger, report=self._cli.report))
-        return nexus, self._stack.enter_context(ToolsetRunner(nexus.host, nexus))
+        ledger = self._ledger if first is None else first.nexus.ledger  # one connection for all directories
+        plugins = [servers] if servers.names else []
+        nexus = self._stack.enter_context(
+            Nexus(cwd, home=self._cli.home, ledger=ledger, report=self._cli.report, plugins=plugins)
+        )
+        return OpenDirectory(nexus, self._stack.enter_context(ToolsetRunner(nexus.host, nexus)), servers)
+
+    def _read_servers(self, servers: list[Any] | None) -> tuple[list[dict[str, Any]], list[str]]:
+        return read_editor_servers(servers or ()) if self._uses_servers else ([], [])
+
+    def _build_key(self, cwd: str, definitions: list[dict[str, Any]]) -> str:
+        return json.dumps([cwd, definitions], sort_keys=True)
 
     async def _require_session(self, name: str, cwd: str) -> Nexus:
-        nexus, _tools = await self._open_directory(cwd)
+        nexus = (await self._open_directory(cwd)).nexus
         with _protocol_errors():
             record = await asyncio.to_thread(nexus.ledger.session, name)
         if record is None:
             raise _invalid(f"there is no session {name!r}")
         return nexus
 
-    async def _open_agent(self, name: str, cwd: str) -> None:
-        nexus, tools = await self._open_directory(cwd)
-        ask = partial(self._ask, asyncio.get_running_loop(), name)
+    async def _open_agent(self, name: str, cwd: str, servers: list[Any] | None = None) -> None:
+        opened = await self._open_directory(cwd, servers)
+        await asyncio.to_thread(self._connect_servers, opened)
+        loop = asyncio.get_running_loop()
+        ask = partial(self._ask, loop, name)
+        tools = [opened.toolsets, self._build_plan_tool(loop, name)]
         open_agent = partial(
-            nexus.async_agent, name, tools=[tools], ask=ask, mode="repl", any_directory=True, **self._given
+            opened.nexus.async_agent, name, tools=tools, ask=ask, mode="repl", any_directory=True, **self._given
         )
         with _protocol_errors():
             self._agents[name] = await asyncio.to_thread(open_agent)
+        self._used[name] = self._build_key(cwd, self._read_servers(servers)[0])
+
+    def _connect_servers(self, opened: OpenDirectory) -> None:
+        """Start the editor's servers and no others, so that the model is offered their tools from the first turn."""
+        if not opened.servers.names:
+            return
+        runner = opened.toolsets.find_servers()
+        loaded = {each.config.name: each for each in opened.nexus.load().servers}
+        for name in opened.servers.names:
+            found = loaded.get(name)
+            if runner is None:
+                self._warn_unused(name, "the extra `mcp` is not installed: pip install 'nexusctx[mcp]'")
+            elif found is None or not opened.servers.is_own(found):
+                where = "" if found is None else f" in {found.source_path}"
+                self._warn_unused(name, f"another server has that name{where}")
+            else:
+                try:
+                    runner.connect(name)
+                except NexusError as error:
+                    self._warn_unused(name, str(error))
+
+    def _warn_unused(self, name: str, reason: str) -> None:
+        self._cli.console.warning(visible_line(f"the editor's MCP server {name!r} is not used: {reason}"))
+
+    def _build_plan_tool(self, loop: asyncio.AbstractEventLoop, session: str) -> FunctionTool:
+        """Return the tool with which a model shows its plan in the editor."""
+
+        def update_plan(steps: list[PlanStep]) -> str:
+            """Show the user your plan for a task of several steps. Call it again when a step begins or ends.
+
+            Args:
+                steps: All steps of the plan, in order.
+            """
+            asyncio.run_coroutine_threadsafe(self._send(session, _to_plan(steps)), loop).result()
+            return "The plan is shown."
+
+        return tool(update_plan, name=_PLAN_TOOL, risk="low")
 
     def _get_agent(self, name: str) -> AsyncAgent:
         if name not in self._agents:
             raise _invalid(f"session {name!r} is not open")
         return self._agents[name]
-
-    def _refuse_servers(self, servers: list[Any] | None) -> None:
-        """Warn about MCP servers of the editor: only those that the user approved for Nexus are started."""
-        for each in servers or ():
-            name = visible_line(str(getattr(each, "name", "")))
-            self._cli.console.warning(f"the editor's MCP server {name!r} is not used; `nexus mcp add` adds it")
 
     # ---- the editor -------------------------------------------------------------------------------------------------
 
@@ -310,9 +400,12 @@ class EditorAgent:
             elif isinstance(part, Reasoning) and part.text:
                 await self._send(session, acp.update_agent_thought_text(part.text))
         for call in message.tool_calls:
+            if call.name == _PLAN_TOOL:
+                continue
             await self._send(session, acp.start_tool_call(call.id or call.name, call.name, raw_input=call.arguments))
         for result in message.tool_results:
-            await self._send(session, _to_result(result.call_id or result.name, result.text, is_error=result.is_error))
+            if result.name != _PLAN_TOOL:
+                await self._send(session, _to_result(result.call_id or result.name, result))
 
     def _ask(self, loop: asyncio.AbstractEventLoop, session: str, call: RecordedCall, reason: str) -> bool:
         """Ask the user in the editor. Runs in a thread of its own."""
@@ -342,17 +435,30 @@ def _to_update(event: object) -> Any:  # noqa: ANN401 - as above
         return acp.update_agent_message_text(event.text)
     if isinstance(event, ReasoningDelta):
         return acp.update_agent_thought_text(event.text)
+    if isinstance(event, ToolCallEvent | ToolResultEvent) and event.call.name == _PLAN_TOOL:
+        return None  # the editor shows the plan itself
     if isinstance(event, ToolCallEvent):
         call = event.call
         return acp.start_tool_call(_get_call_id(call), call.name, status="pending", raw_input=call.arguments)
     if isinstance(event, ToolResultEvent):
-        return _to_result(_get_call_id(event.call), event.result.text, is_error=event.result.is_error)
+        return _to_result(_get_call_id(event.call), event.result)
     return None
 
 
-def _to_result(call: str, text: str, *, is_error: bool) -> Any:  # noqa: ANN401 - as above
-    content = [acp.tool_content(acp.text_block(text))]
-    return acp.update_tool_call(call, status="failed" if is_error else "completed", content=content)
+def _to_result(call: str, result: ToolResult) -> Any:  # noqa: ANN401 - as above
+    """Return the update for a tool result, with its texts and images."""
+    blocks: list[Any] = []
+    for part in result.parts:
+        if isinstance(part, Image) and part.data:
+            blocks.append(acp.image_block(part.data, part.mime or "image/png"))
+        elif isinstance(part, Text):
+            blocks.append(acp.text_block(part.text))
+    content = [acp.tool_content(each) for each in blocks or [acp.text_block(result.text)]]
+    return acp.update_tool_call(call, status="failed" if result.is_error else "completed", content=content)
+
+
+def _to_plan(steps: list[PlanStep]) -> Any:  # noqa: ANN401 - as above
+    return acp.update_plan([acp.plan_entry(each.content, priority=each.priority, status=each.status) for each in steps])
 
 
 def _to_usage(usage: Usage) -> AcpUsage:
