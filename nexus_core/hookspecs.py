@@ -4,7 +4,7 @@ Start          nexus_commands, nexus_init_files, nexus_settings, nexus_merge_pol
 Layers         nexus_layers, nexus_layer_config, nexus_layer_texts
 Prompt         nexus_static_sections, nexus_current_sections, nexus_tools, nexus_renderers, nexus_dialects, nexus_roles
 Conversation   nexus_models, nexus_token_counter, nexus_truncation_strategies, nexus_compaction_plan, nexus_summarizers,
-               nexus_ledger, nexus_memory_sources, nexus_embedders, nexus_providers, nexus_toolsets
+               nexus_ledger, nexus_memory_sources, nexus_embedders, nexus_providers, nexus_toolsets, nexus_transcripts
 Events         nexus_call_assembled, nexus_step_recorded
 Diagnosis      nexus_diagnose
 
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from nexus_core.types.providers import Provider
     from nexus_core.types.request import Request
     from nexus_core.types.settings import InitFile, InitScope, MergePolicy, PluginSettings, Settings
+    from nexus_core.types.transcripts import TranscriptReader
 
 __all__ = ["PROJECT", "hookimpl"]
 
@@ -648,6 +649,31 @@ def nexus_toolsets() -> Iterable[Toolset]:
         @hookimpl
         def nexus_toolsets():
             return [Toolset(name="git", open=lambda nexus: nullcontext(GitTools()))]
+    """
+
+
+@hookspec
+def nexus_transcripts() -> Iterable[TranscriptReader]:
+    """Add readers for the transcripts of other programs.
+
+    Collects. Called when a transcript is read or looked for: by `nexus context`, `nexus diff` and `nexus session
+    import`. Yours replaces a bundled one of the same name; the formats of Nexus itself cannot be replaced. If two
+    installed plugins use the same name, the plugin whose own name sorts first wins.
+
+    Returns:
+        Readers: each has a name, the program's name, the `module:attribute` of its `TranscriptFormat`, and where the
+        program keeps its files. The module is imported when a transcript is read. The format scores the shape of every
+        line (or of the document), and the format that explains most of a file reads it. See
+        `nexus_core.plugin.transcripts`.
+
+    Example:
+        from nexus_core import hookimpl
+        from nexus_core.plugin import TranscriptLocation, TranscriptReader
+
+        @hookimpl
+        def nexus_transcripts():
+            logs = TranscriptLocation("~/.git-agent", "sessions/*.jsonl")
+            return [TranscriptReader("git-agent", "Git Agent", "nexus_git._reader:FORMAT", (logs,))]
     """
 
 

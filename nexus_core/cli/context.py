@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from nexus_core.dialects.registry import DialectRegistry
     from nexus_core.host.manager import Host
     from nexus_core.text.console import Console
+    from nexus_core.transcripts.base import TranscriptFormat
     from nexus_core.types.layers import LoadedLayers
     from nexus_core.types.ledger import Ledger
     from nexus_core.types.plugins import HookCall, Problem
+    from nexus_core.types.transcripts import TranscriptReader
 
 EXIT_OK = 0
 EXIT_FINDINGS = 1
@@ -135,6 +137,17 @@ class CliContext:
         from nexus_core.dialects.registry import create_registry
 
         return create_registry(self._host)
+
+    def transcript_formats(self) -> tuple[TranscriptFormat, ...]:
+        """Return the formats of transcripts, with those of plugins."""
+        from nexus_core.transcripts.read import load_formats
+
+        return load_formats(self._host())
+
+    def transcript_readers(self) -> tuple[TranscriptReader, ...]:
+        """Return the readers of plugins, without importing them."""
+        readers = self._host().transcripts()
+        return tuple(readers.get(name) for name in readers)
 
     def _host(self) -> Host:
         with self.nexus() as nexus:

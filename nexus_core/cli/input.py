@@ -16,9 +16,10 @@ from nexus_core.files.read import decode_text, read_bytes
 from nexus_core.text.safety import visible_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from nexus_core.cli.context import CliContext
+    from nexus_core.transcripts.base import TranscriptFormat
 
 MAX_INPUT_BYTES = 256 * 1024 * 1024
 STANDARD_INPUT = "-"
@@ -47,6 +48,31 @@ def read_input_bytes(directory: Path, name: str, *, instead: str = "name a file 
     if len(data) > MAX_INPUT_BYTES:
         raise FileError(f"larger than {MAX_INPUT_BYTES} bytes", where=name, hint="give it in parts")
     return data
+
+
+def read_transcript_bytes(
+    directory: Path, name: str, formats: Sequence[TranscriptFormat], *, instead: str = "name a file in it"
+) -> bytes:
+    """Return the bytes of a transcript, as `read_input_bytes` does.
+
+    Of a conversation in a database or in several files, it returns one JSON text.
+
+    Args:
+        directory: The directory that `name` is relative to.
+        name: A file, or `-`.
+        formats: The formats that a transcript may have.
+        instead: Hint for the name of a directory.
+
+    Raises:
+        UsageError, FileError: As for `read_input_bytes`.
+        TranscriptError: It is a part of such a conversation, and cannot be read.
+    """
+    from nexus_core.transcripts.read import gather_transcript
+
+    gathered = None if name == STANDARD_INPUT else gather_transcript(directory / name, formats)
+    if gathered is not None:
+        return gathered.encode("utf-8", "replace")
+    return read_input_bytes(directory, name, instead=instead)
 
 
 def read_input_text(directory: Path, name: str) -> tuple[Path, str]:

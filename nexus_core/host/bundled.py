@@ -180,6 +180,11 @@ BUNDLED = (
         ),
     ),
     declare_bundled_plugin(
+        "transcripts",
+        "nexus_plugins.transcripts",
+        hooks=("nexus_transcripts",),
+    ),
+    declare_bundled_plugin(
         "truncation",
         "nexus_plugins.truncation",
         hooks=("nexus_truncation_strategies",),

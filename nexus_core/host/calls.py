@@ -276,6 +276,7 @@ RESULT_CHECKS: dict[str, Callable[[object], tuple[object, ...] | None]] = {
     "nexus_embedders": build_list_check("nexus_core.types.memory:Embedder"),
     "nexus_providers": build_list_check("nexus_core.types.providers:Provider"),
     "nexus_toolsets": build_list_check("nexus_core.types.plugins:Toolset"),
+    "nexus_transcripts": build_list_check("nexus_core.types.transcripts:TranscriptReader"),
     "nexus_call_assembled": check_no_result,
     "nexus_step_recorded": check_no_result,
     "nexus_diagnose": build_list_check("nexus_core.types.plugins:Finding"),

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from nexus_core.types.providers import Provider
     from nexus_core.types.request import Request
     from nexus_core.types.settings import InitScope, MergePolicy, PluginSettings, Settings
+    from nexus_core.types.transcripts import TranscriptReader
 
 T = TypeVar("T")
 
@@ -394,6 +395,12 @@ class Host:
         """Call `nexus_toolsets`."""
         registry: ContributionRegistry[Toolset] = ContributionRegistry("toolset")
         self._collect(registry, "nexus_toolsets")
+        return registry
+
+    def transcripts(self, reserved: Collection[str] = ()) -> ContributionRegistry[TranscriptReader]:
+        """Call `nexus_transcripts`. No plugin can use a `reserved` name."""
+        registry: ContributionRegistry[TranscriptReader] = ContributionRegistry("transcript format")
+        self._collect(registry, "nexus_transcripts", reserved=reserved)
         return registry
 
     def listens(self, hook: str) -> bool:

@@ -4,6 +4,7 @@ dialects.py   for plugins that provide a dialect: request bodies, replies, call 
 memory.py     for plugins that find memories: search in turns, ranking of other texts, rules of the user
 ledgers.py    for plugins that store or read conversations: stores, rows, steps, search
 files.py      for plugins that read or write files: layers, repositories, locks, owners
+transcripts.py   for plugins that read the transcripts of other programs
 text.py       for plugins that pass on text: hidden characters, markers, secrets, front matter
 settings.py   for plugins with settings or MCP servers: models, JSON documents, approvals
 
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from nexus_core.types.providers import ProviderEvent as ProviderEvent
     from nexus_core.types.settings import InitFile, MergePolicy, PluginSettings, Settings
     from nexus_core.types.settings import InitScope as InitScope
+    from nexus_core.types.transcripts import TranscriptLocation, TranscriptReader
 
 _HOMES = {
     "AgentRole": "nexus_core.types.prompt:AgentRole",
@@ -126,6 +128,8 @@ _HOMES = {
     "ToolCall": "nexus_core.types.messages:ToolCall",
     "ToolResult": "nexus_core.types.messages:ToolResult",
     "Toolset": "nexus_core.types.plugins:Toolset",
+    "TranscriptLocation": "nexus_core.types.transcripts:TranscriptLocation",
+    "TranscriptReader": "nexus_core.types.transcripts:TranscriptReader",
     "TruncationStrategy": "nexus_core.types.budget:TruncationStrategy",
     "count_messages": "nexus_core.tokens.messages:count_messages",
     "estimate": "nexus_core.tokens.estimator:estimate",
@@ -195,6 +199,8 @@ __all__ = [
     "ToolCall",
     "ToolResult",
     "Toolset",
+    "TranscriptLocation",
+    "TranscriptReader",
     "TruncationStrategy",
     "count_messages",
     "estimate",

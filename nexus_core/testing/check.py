@@ -288,6 +288,7 @@ def call_every_hook(host: Host, request: Request, models: Sequence[str] = ()) ->
         "nexus_embedders": _try_embedders(host.embedders()),
         "nexus_providers": list(host.providers(loaded)),
         "nexus_toolsets": list(host.toolsets()),
+        "nexus_transcripts": _try_readers(host),
         "nexus_call_assembled": None,
         "nexus_step_recorded": None,
         "nexus_diagnose": host.diagnose(request, loaded),
@@ -342,6 +343,13 @@ def _try_memory_sources(host: Host, request: Request, loaded: LoadedLayers) -> l
             raise PluginError(error, plugin=sources.owner(name), hook="nexus_memory_sources")
         found.append((name, len(memories)))
     return found
+
+
+def _try_readers(host: Host) -> list[str]:
+    """Return the formats of plugins whose readers can be imported. The others are reported to the host."""
+    from nexus_core.transcripts.read import BUILT_IN_NAMES, load_formats
+
+    return [form.name for form in load_formats(host) if form.name not in BUILT_IN_NAMES]
 
 
 def _describe_ledger(host: Host, url: str) -> tuple[str, bool] | None:

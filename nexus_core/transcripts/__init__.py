@@ -1,9 +1,10 @@
 """Readers that parse other programs' transcripts into neutral messages.
 
-read.py           `read_transcript` for every format, and the list of formats
+read.py           `read_transcript` for every format, and the list of formats, with those of plugins
 recognition.py    detection of a file's format from all of its lines
 unsupported.py    formats without a reader, rejected by name
 base.py           transcript values, and tools for readers
+collector.py      entries of logs without forks, and the blocks that most programs share
 claude.py         Claude Code
 codex.py          Codex
 gemini_cli.py     Gemini CLI
@@ -17,5 +18,6 @@ locations.py      directories in which programs keep their transcripts
 
 A reader is one module. It has a `FORMAT_NAME`, a `score_line` that recognizes its lines by their shape, a function
 that parses all lines (or the JSON document) into a `Transcript` and reports the outcome of each, and a `FORMAT` with
-the three, listed in `FORMATS` of `read.py`. Nothing is lost: a line that is not a message is kept as metadata.
+the three. Plugins add formats with `nexus_transcripts`, as the bundled plugin `transcripts` does. Nothing is lost: a
+line that is not a message is kept as metadata.
 """

@@ -20,6 +20,7 @@ from nexus_core.types.messages import Message, Opaque
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from nexus_core.dialects.registry import DialectRegistry
     from nexus_core.types.messages import JSON, Role, Stop, Tool, Usage
@@ -473,6 +474,9 @@ if TYPE_CHECKING:
     ScoreLine = Callable[[dict[str, Any]], int]
     ReadLines = Callable[[Sequence[JsonLine], LineAccount], Transcript]
     ReadDocument = Callable[[str, Mapping[str, LocatedValue], LineAccount], Transcript]
+    ReadText = Callable[[str, LineAccount], Transcript]
+    MatchText = Callable[[str], bool]
+    GatherFiles = Callable[[Path], str | None]
 
 SCORE_NONE, SCORE_SHARED, SCORE_OWN = range(3)
 """Scores of a line: not written by this program; written by it and others; written only by it."""
@@ -487,6 +491,11 @@ class TranscriptFormat(NamedTuple):
         score_line: Scores the outline of an object: `SCORE_NONE`, `SCORE_SHARED` or `SCORE_OWN`.
         read_lines: Reads JSON Lines; None if the format has no reader, or only one for documents.
         read_document: Reads a JSON document, given its members; None if a file has one object per line.
+        match_text: True for the text of a file that is not JSON; None for a format of JSON.
+        read_text: Reads such a text.
+        gather_files: Returns one JSON text for a conversation that its program keeps in a database or in several files,
+            given the path of the database or of the file that names the conversation; None for any other path. It
+            opens no file that is not part of the conversation, follows no link, and writes nothing.
     """
 
     name: str
@@ -494,6 +503,9 @@ class TranscriptFormat(NamedTuple):
     score_line: ScoreLine
     read_lines: ReadLines | None = None
     read_document: ReadDocument | None = None
+    match_text: MatchText | None = None
+    read_text: ReadText | None = None
+    gather_files: GatherFiles | None = None
 
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Directories in which programs keep transcripts: those of a working directory, and the newest of all."""
+"""Directories in which programs keep transcripts: those of a working directory, the newest of all, and all."""
 
 from __future__ import annotations
 
@@ -17,8 +17,12 @@ from nexus_core.files.read import READ_FLAGS
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator
 
+    from nexus_core.types.transcripts import TranscriptLocation, TranscriptReader
+
 _MAX_READ_BYTES = 1 << 18
 """Enough of a file to find the working directory, which one of its first lines names."""
+_MAX_LISTED_FILES = 2000
+"""Files whose beginnings are read for a list of all transcripts: a second or two."""
 _SUBAGENTS = "subagents"
 _GEMINI_CHATS = "chats"
 _GEMINI_SUFFIXES = (".json", ".jsonl")
@@ -44,19 +48,25 @@ class TranscriptFile(NamedTuple):
     directory: str
 
 
-def find_transcripts(program: str, cwd: Path) -> list[TranscriptFile]:
+def find_transcripts(program: str, cwd: Path, readers: Iterable[TranscriptReader] = ()) -> list[TranscriptFile]:
     """Return the transcripts of a directory, oldest first, then subagents.
 
     Args:
-        program: One of `PROGRAMS`.
+        program: One of `PROGRAMS`, or the name of a reader.
         cwd: The working directory.
+        readers: Readers of plugins. Of their files, those that name the directory are returned.
 
     Raises:
         UnknownNameError: There is no such program.
     """
-    if program not in _SEARCHES:
-        raise UnknownNameError("program", program, _SEARCHES)
+    added = {reader.name: reader for reader in readers}
     wanted = {os.path.realpath(cwd), str(cwd)}
+    if program not in _SEARCHES:
+        if program not in added:
+            raise UnknownNameError("program", program, [*_SEARCHES, *added])
+        files = [each for path in _list_reader(added[program]) if (each := _read_file(path, program)) is not None]
+        named = [each for each in files if each.directory and os.path.realpath(each.directory) in wanted]
+        return sorted(named, key=lambda each: (each.changed, str(each.path)))
     # Codex sorts files by date, so that one that names no directory could be from anywhere.
     counts_unnamed = program != "codex"
     paths = _SEARCHES[program](wanted)
@@ -65,6 +75,32 @@ def find_transcripts(program: str, cwd: Path) -> list[TranscriptFile]:
         each for each in read if (os.path.realpath(each.directory) in wanted if each.directory else counts_unnamed)
     ]
     return sorted(found, key=lambda each: (_is_subagent(each), each.changed, str(each.path)))
+
+
+def find_all_transcripts(readers: Iterable[TranscriptReader]) -> tuple[list[TranscriptFile], int]:
+    """Return the transcripts of all programs and directories, newest first, and how many more there are.
+
+    Subagents are among them, empty files are not. At most `_MAX_LISTED_FILES` are opened.
+    """
+    found: list[tuple[float, Path, str]] = []
+    listings: dict[str, Callable[[], Iterator[Path]]] = {
+        **_LISTINGS,
+        "claude": _list_claude,
+        "gemini": _list_gemini_all,
+    }
+    for reader in readers:
+        listings.setdefault(reader.name, partial(_list_reader, reader))
+    for program, list_all in listings.items():
+        for path in dict.fromkeys(list_all()):
+            try:
+                stat = path.lstat()
+            except OSError:
+                continue
+            if S_ISREG(stat.st_mode) and stat.st_size:
+                found.append((stat.st_mtime, path, program))
+    found.sort(key=lambda each: (-each[0], str(each[1])))
+    opened = [_read_file(path, program) for _, path, program in found[:_MAX_LISTED_FILES]]
+    return [each for each in opened if each is not None], max(len(found) - _MAX_LISTED_FILES, 0)
 
 
 def find_newest_transcripts(limit: int) -> tuple[list[TranscriptFile], int]:
@@ -95,6 +131,14 @@ def get_transcripts_directory(program: str) -> Path:
     """Return the directory in which a program keeps all transcripts."""
     variable, usual, folder = _DIRECTORIES[program]
     return Path(os.environ.get(variable) or os.path.expanduser(usual)) / folder  # noqa: PTH111 - fails without a home
+
+
+def list_transcript_directories(program: str, readers: Iterable[TranscriptReader] = ()) -> list[Path]:
+    """Return the directories that are searched for a program's transcripts."""
+    if program in _DIRECTORIES:
+        return [get_transcripts_directory(program)]
+    places = [place for reader in readers if reader.name == program for place in reader.locations]
+    return list(dict.fromkeys(map(_find_root, places)))
 
 
 _DIRECTORIES = {
@@ -141,6 +185,36 @@ def _list_gemini() -> Iterator[Path]:
     """Yield the sessions of all projects."""
     for folder in _list_folder(get_transcripts_directory("gemini")):
         yield from _list_files(folder / _GEMINI_CHATS, _GEMINI_SUFFIXES)
+
+
+def _list_gemini_all() -> Iterator[Path]:
+    """Yield the sessions and subagents of all projects."""
+    yield from _list_gemini()
+    for folder in _list_folder(get_transcripts_directory("gemini")):
+        for session in _list_folder(folder / _GEMINI_CHATS):
+            yield from _list_files(session, _GEMINI_SUFFIXES)
+
+
+def _list_claude() -> Iterator[Path]:
+    """Yield the sessions and subagents of all working directories."""
+    for folder in _list_folder(get_transcripts_directory("claude")):
+        yield from _list_files(folder)
+        for session in _list_folder(folder):
+            yield from _list_files(session / _SUBAGENTS)
+
+
+def _list_reader(reader: TranscriptReader) -> Iterator[Path]:
+    """Yield the files of a reader's locations."""
+    for place in reader.locations:
+        try:
+            yield from sorted(_find_root(place).glob(place.pattern))
+        except (OSError, ValueError, NotImplementedError):  # not readable, or not a pattern
+            continue
+
+
+def _find_root(place: TranscriptLocation) -> Path:
+    named = os.environ.get(place.variable) if place.variable else ""
+    return Path(named or os.path.expanduser(place.directory))  # noqa: PTH111 - fails without a home
 
 
 def _read_project_root(folder: Path) -> str:
@@ -240,9 +314,20 @@ def _find_directory(beginning: bytes) -> str:
         except (ValueError, RecursionError):
             continue
         found = _get_cwd(value) or _get_cwd(value.get("payload") if isinstance(value, dict) else None)
-        if found:
+        if found or (found := _find_nested_cwd(value)):
             return found
     return ""
+
+
+def _find_nested_cwd(value: Any) -> str:  # noqa: ANN401 - any JSON
+    """Return the directory of a Copilot event, a record of Kimi or a document of OpenCode, ""."""
+    if not isinstance(value, dict):
+        return ""
+    data, info = value.get("data"), value.get("info")
+    inner = data.get("context") if isinstance(data, dict) else value.get("environmentDisclosure")
+    document = info if isinstance(info, dict) else value
+    directory = document.get("directory") if "projectID" in document else ""
+    return _get_cwd(inner) or (directory if isinstance(directory, str) else "")
 
 
 def _get_cwd(value: Any) -> str:  # noqa: ANN401 - any JSON

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
     from nexus_core.transcripts.base import TranscriptFormat
 
-_TEXT_KEYS = ("type", "role")
+_TEXT_KEYS = ("type", "role", "kind", "source", "schema_version")
 """Keys whose texts are part of an outline."""
 _OBJECT_KEYS = ("message", "time")
 """Keys whose objects are part of an outline, with their keys."""
-_LIST_KEY = "messages"
-"""Key whose list is part of an outline, with the keys of its objects."""
+_LIST_KEYS = ("messages", "conversations")
+"""Keys whose lists are part of an outline, with the keys of their objects."""
 _MAX_CACHED_OUTLINES = 1000
 """Maximum number of cached outlines per file. Lines with further outlines are scored one by one."""
 
@@ -86,8 +86,8 @@ class FormatDetector:
 def extract_line_shape(value: dict[str, Any]) -> dict[str, Any]:
     """Return the outline of an object: its keys, with empty values of the same types.
 
-    The outline also has the texts of `type` and `role`, the keys of the objects `message` and `time`, and in the list
-    `messages` one object for each set of keys that occurs in it.
+    The outline also has the texts of `_TEXT_KEYS`, the keys of the objects `message` and `time`, and in the lists
+    `messages` and `conversations` one object for each set of keys that occurs in it.
     """
     outline = _empty_values(value)
     for key in _TEXT_KEYS:
@@ -96,8 +96,9 @@ def extract_line_shape(value: dict[str, Any]) -> dict[str, Any]:
     for key in _OBJECT_KEYS:
         if isinstance(value.get(key), dict):
             outline[key] = _empty_values(value[key])
-    if isinstance(value.get(_LIST_KEY), list):
-        outline[_LIST_KEY] = [dict.fromkeys(keys) for keys in _collect_keys(value[_LIST_KEY])]
+    for key in _LIST_KEYS:
+        if isinstance(value.get(key), list):
+            outline[key] = [dict.fromkeys(keys) for keys in _collect_keys(value[key])]
     return outline
 
 
@@ -123,6 +124,7 @@ def _build_shape_key(value: dict[str, Any]) -> Hashable:
         inner = value.get(key)
         if isinstance(inner, dict):
             shape += tuple(inner), tuple(map(type, inner.values()))
-    if _LIST_KEY in value and isinstance(value[_LIST_KEY], list):
-        shape.append(_collect_keys(value[_LIST_KEY]))
+    for key in _LIST_KEYS:
+        if key in value and isinstance(value[key], list):
+            shape.append(_collect_keys(value[key]))
     return tuple(shape)

@@ -15,5 +15,6 @@ compaction.py    compaction plans, summarizers and reports
 memory.py        memories, queries and memory sources
 api.py           rules of an API, and the dialect protocol
 providers.py     providers of models, and the events of a call
+transcripts.py   readers of transcripts, and where programs keep them
 plugins.py       plugin information, commands, extras, findings and problems
 """

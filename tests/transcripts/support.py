@@ -10,10 +10,16 @@ from nexus_core.transcripts.base import Transcript, TranscriptEntry
 from nexus_core.transcripts.read import read_transcript
 
 SAMPLES = Path(__file__).parent / "samples"
+AGENTS = Path(__file__).parent / "agents"
+"""Sessions of the programs that the plugin `transcripts` reads."""
 
 
 def sample(name: str) -> Transcript:
     return read_transcript((SAMPLES / name).read_text(encoding="utf-8"), name)
+
+
+def agent_sample(name: str) -> Transcript:
+    return read_transcript((AGENTS / name).read_text(encoding="utf-8"), name)
 
 
 def read(*lines: dict[str, Any] | str) -> Transcript:

@@ -10,13 +10,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nexus_core.errors import TranscriptError
+from nexus_core.host.manager import get_installed_host
 from nexus_core.transcripts.base import SCORE_NONE, SCORE_OWN, TranscriptFormat
-from nexus_core.transcripts.read import FORMATS, read_transcript
+from nexus_core.transcripts.read import load_formats, read_transcript
 from nexus_core.transcripts.recognition import FormatDetector, extract_line_shape
 from tests.dialects.support import JSON
 from tests.transcripts.support import SAMPLES, read, said
 
 Lines = list[dict[str, Any]]
+FORMATS = load_formats(get_installed_host())
 
 SNAPSHOT: dict[str, Any] = {
     "type": "file-history-snapshot",
@@ -108,6 +110,7 @@ OPENCODE_EXPORT = {
     "info": {"id": "s"},
     "messages": [{"info": {"role": "user"}, "parts": [{"type": "text", "text": "hi"}]}],
 }
+GEMINI_LOG = "the list of prompts of Gemini CLI (its sessions are in `chats`)"
 VSCODE = {"version": 3, "requesterUsername": "me", "responderUsername": "GitHub Copilot", "requests": []}
 
 SAMPLE_LINES: Lines = [
@@ -156,18 +159,7 @@ def refused(text: str) -> TranscriptError:
 @pytest.mark.parametrize(
     ("text", "name", "title"),
     [
-        (lines(*COPILOT), "copilot", "a Copilot CLI event log"),
-        (lines(*QWEN), "qwen", "a session of Qwen Code"),
-        (lines(*DROID), "droid", "a session of Droid"),
-        (lines(*DROID_STREAM), "droid", "a session of Droid"),
-        (lines(*KIMI), "kimi", "a session of Kimi CLI"),
-        (lines(*KIMI_CONTEXT), "kimi", "a session of Kimi CLI"),
-        (lines(*ANTIGRAVITY), "antigravity", "an Antigravity trajectory"),
-        (lines(*GROK), "grok", "a session of Grok CLI"),
-        (lines(*CURSOR), "cursor", "a Cursor agent transcript"),
-        (json.dumps(OPENCODE), "opencode", "a part of an OpenCode session"),
-        (json.dumps(OPENCODE_PART), "opencode", "a part of an OpenCode session"),
-        (json.dumps(OPENCODE_EXPORT), "opencode", "a part of an OpenCode session"),
+        (json.dumps([{"sessionId": "s", "messageId": 0, "type": "user", "message": "hi"}]), "gemini-log", GEMINI_LOG),
         (json.dumps(VSCODE, indent=1), "vscode-chat", "a chat session of VS Code"),
     ],
 )
@@ -177,6 +169,33 @@ def test_a_format_without_a_reader_is_refused_by_name(text: str, name: str, titl
     assert (error.code, error.nearest) == ("unsupported-format", name)
     assert error.what == f"this is {title}; Nexus cannot read it yet"
     assert error.path == "file:1"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (lines(*COPILOT), "copilot"),
+        (lines(*QWEN), "qwen"),
+        (lines(*DROID), "droid"),
+        (lines(*DROID_STREAM), "droid"),
+        (lines(*KIMI), "kimi"),
+        (lines(*KIMI_CONTEXT), "kimi"),
+        (lines(*ANTIGRAVITY), "antigravity"),
+        (lines(*GROK), "grok"),
+        (lines(*CURSOR), "cursor"),
+        (json.dumps(OPENCODE_EXPORT), "opencode"),
+    ],
+)
+def test_a_format_of_a_plugin_is_recognised(text: str, name: str) -> None:
+    assert read_transcript(text, "file").format == name
+
+
+@pytest.mark.parametrize("piece", [OPENCODE, OPENCODE_PART])
+def test_one_file_of_several_is_refused_with_the_file_to_name(piece: dict[str, Any]) -> None:
+    error = refused(json.dumps(piece))
+
+    assert (error.code, error.nearest) == ("partial-session", "opencode")
+    assert "storage/session/" in error.hint
 
 
 def test_claude_code_is_recognised_behind_a_snapshot_of_files() -> None:

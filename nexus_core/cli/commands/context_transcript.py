@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import typer
 
 from nexus_core.cli.context import EXIT_FINDINGS
-from nexus_core.cli.input import decode_partial_text, read_input_bytes
+from nexus_core.cli.input import decode_partial_text, read_transcript_bytes
 from nexus_core.cli.model_window import contains_only_text, open_model_window
 from nexus_core.cli.output import TokenRow, excerpt_message, limit_rows, print_token_bars
 from nexus_core.dialects.neutral import encode_value
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         TranscriptBranch,
         TranscriptCompaction,
         TranscriptEntry,
+        TranscriptFormat,
     )
     from nexus_core.types.messages import Message, Usage
 
@@ -121,10 +122,11 @@ class TranscriptBreakdown(NamedTuple):
 
 def show_transcript_tokens(cli: CliContext, file: str, model: str, *, top: int, everything: bool, json: bool) -> None:
     """Print where the tokens of a transcript go."""
-    text = _read_text(cli, file)
+    formats = cli.transcript_formats()
+    text = _read_text(cli, file, formats)
     with cli.console.progress(len(text), "Reading", unit="bytes") as progress:
         transcript = read_transcript(
-            text, file, cli.dialects(), advance=lambda share: progress.advance(share * len(text))
+            text, file, cli.dialects(), formats=formats, advance=lambda share: progress.advance(share * len(text))
         )
     entries = transcript.entries if everything else transcript.context
     with cli.nexus() as nexus, cli.console.progress(len(entries), "Counting", unit="messages") as progress:
@@ -213,8 +215,9 @@ def _iterate_with_progress(entries: Sequence[TranscriptEntry], progress: Progres
         progress.advance(1)
 
 
-def _read_text(cli: CliContext, name: str) -> str:
-    data = read_input_bytes(cli.cwd, name, instead="name a file in it; -C DIR is for the prompt of a directory")
+def _read_text(cli: CliContext, name: str, formats: Sequence[TranscriptFormat]) -> str:
+    hint = "name a file in it; -C DIR is for the prompt of a directory"
+    data = read_transcript_bytes(cli.cwd, name, formats, instead=hint)
     return decode_partial_text(cli, name, data, fate="shown")
 
 

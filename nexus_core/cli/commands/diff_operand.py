@@ -18,7 +18,7 @@ from nexus_core.request.diff import Sendable, build_sendable
 from nexus_core.thread.lookup import find_step
 from nexus_core.tokens.counters import open_counter
 from nexus_core.tokens.messages import count_tools
-from nexus_core.transcripts.read import read_transcript
+from nexus_core.transcripts.read import load_formats, read_transcript
 from nexus_core.types.budget import Decision
 from nexus_core.types.messages import Message, Tool
 from nexus_core.types.prompt import Placement, Source
@@ -212,7 +212,7 @@ def _placement_from_json(value: dict[str, Any]) -> Placement:
 
 
 def _parse_request_body(nexus: Nexus, text: str, name: str, value: object) -> Sendable:
-    transcript = read_transcript(text, name, nexus.dialects)
+    transcript = read_transcript(text, name, nexus.dialects, formats=load_formats(nexus.host))
     spoken = [*transcript.system, *(entry.message for entry in transcript.context)]
     first = next((place for place, message in enumerate(spoken) if message.role != "system"), len(spoken))
     system = "\n".join(message.content for message in spoken[:first])

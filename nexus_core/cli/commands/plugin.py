@@ -238,6 +238,7 @@ def _list_hook_queries(nexus: Nexus, loaded: LoadedLayers | None) -> dict[str, C
         "nexus_embedders": host.embedders,
         "nexus_providers": lambda: host.providers(nexus.load() if loaded is None else loaded),
         "nexus_toolsets": host.toolsets,
+        "nexus_transcripts": host.transcripts,
     }
 
 

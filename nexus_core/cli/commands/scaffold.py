@@ -837,6 +837,72 @@ HOOK_TEMPLATES: dict[str, HookTemplate] = {
                     assert "{name}" in runner
         """,
     ),
+    "nexus_transcripts": HookTemplate(
+        does="reads transcripts whose lines have `asked` and `answered`",
+        code="""
+            from nexus_core import hookimpl
+            from nexus_core.plugin import TranscriptLocation, TranscriptReader
+
+
+            @hookimpl
+            def nexus_transcripts() -> list[TranscriptReader]:
+                logs = TranscriptLocation("~/.{name}", "logs/*.jsonl")
+                return [TranscriptReader("{name}", "{name}", "{module}._reader:FORMAT", (logs,))]
+        """,
+        test="""
+            its_transcripts_are_read():
+                lines = ['{"asked": "Why?"}', '{"answered": "So."}']
+
+                transcript = read_transcript(lines, formats=[FORMAT])
+
+                assert [message.content for message in transcript.messages] == ["Why?", "So."]
+        """,
+        imports="from nexus_core.plugin.transcripts import read_transcript\n\nfrom {module}._reader import FORMAT",
+        files=(
+            (
+                "_reader.py",
+                '''
+                """The reader."""
+
+                from __future__ import annotations
+
+                from collections.abc import Sequence
+                from typing import Any
+
+                from nexus_core.plugin.transcripts import (
+                    SCORE_NONE,
+                    SCORE_OWN,
+                    EntryCollector,
+                    JsonLine,
+                    LineAccount,
+                    Transcript,
+                    TranscriptFormat,
+                )
+
+
+                def score_line(outline: dict[str, Any]) -> int:
+                    """Tell a line of this program by its keys; texts are empty here."""
+                    return SCORE_OWN if "asked" in outline or "answered" in outline else SCORE_NONE
+
+
+                def read_lines(records: Sequence[JsonLine], account: LineAccount) -> Transcript:
+                    """Turn lines into messages."""
+                    found = EntryCollector("{name}", account)
+                    for record in records:
+                        if "asked" in record.value:
+                            found.add("user", str(record.value["asked"]), record)
+                        elif "answered" in record.value:
+                            found.add("assistant", str(record.value["answered"]), record)
+                        else:
+                            found.keep_unknown(record, "line")
+                    return found.build()
+
+
+                FORMAT = TranscriptFormat("{name}", "a log of {name}", score_line, read_lines=read_lines)
+                ''',
+            ),
+        ),
+    ),
     "nexus_call_assembled": HookTemplate(
         does="watches how large calls are",
         code="""

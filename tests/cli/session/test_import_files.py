@@ -424,9 +424,9 @@ def test_one_that_cannot_be_read_does_not_stop_the_others(cli: Cli, work: Path, 
 @pytest.mark.parametrize(
     "arguments",
     [
-        (),
         (CLAUDE, "--from", "claude"),
-        ("--list",),
+        (CLAUDE, "--watch", "--dry-run"),
+        ("-", "--watch"),
         (CLAUDE, CLAUDE, "--name", "x"),
         ("--from", "claud"),
     ],
@@ -642,38 +642,35 @@ def test_instructions_before_the_first_question_are_no_turn(cli: Cli, work: Path
 # ---- what is refused, and files with several conversations --------------------------------------------------------
 
 
-def copilot_log(work: Path) -> str:
-    lines = [
-        {"type": "session.start", "data": {}, "id": "1", "timestamp": "t", "parentId": None},
-        {"type": "user.message", "data": {"content": "hi"}, "id": "2", "timestamp": "t", "parentId": "1"},
-    ]
-    (work / "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    return "events.jsonl"
+def vscode_chat(work: Path) -> str:
+    chat = {"version": 3, "requesterUsername": "me", "responderUsername": "GitHub Copilot", "requests": []}
+    (work / "chat.json").write_text(json.dumps(chat), encoding="utf-8")
+    return "chat.json"
 
 
 def test_a_foreign_format_is_refused_by_name_and_nothing_is_written(cli: Cli, work: Path) -> None:
-    outcome = cli("session", "import", copilot_log(work))
+    outcome = cli("session", "import", vscode_chat(work))
 
     assert (outcome.code, outcome.out) == (3, "")
-    assert "Error: this is a Copilot CLI event log; Nexus cannot read it yet" in outcome.err
+    assert "Error: this is a chat session of VS Code; Nexus cannot read it yet" in outcome.err
     assert json.loads(cli("session", "list", "--json").out)["sessions"] == []
 
 
 def test_the_context_of_a_foreign_format_is_refused_by_name(cli: Cli, work: Path) -> None:
-    outcome = cli("context", copilot_log(work))
+    outcome = cli("context", vscode_chat(work))
 
     assert outcome.code == 3
-    assert "this is a Copilot CLI event log; Nexus cannot read it yet" in outcome.err
+    assert "this is a chat session of VS Code; Nexus cannot read it yet" in outcome.err
 
 
 def test_a_refusal_has_a_code_for_programs(cli: Cli, work: Path) -> None:
-    outcome = cli("session", "import", copilot_log(work), "--json")
+    outcome = cli("session", "import", vscode_chat(work), "--json")
 
     assert outcome.code == 3
     assert json.loads(outcome.out)["refused"] == [
         {
-            "file": "events.jsonl",
-            "reason": "this is a Copilot CLI event log; Nexus cannot read it yet",
+            "file": "chat.json",
+            "reason": "this is a chat session of VS Code; Nexus cannot read it yet",
             "code": "unsupported-format",
         }
     ]

@@ -12,6 +12,7 @@ replay.py        session replay
 compact.py       session compact, pin and unpin, and session show --compacted
 lifecycle.py     session fork, rename, archive, unarchive and delete
 import_files.py  session import
+import_menu.py   session import without a file, and --watch
 export.py        session export
 overview.py      numbers of a session from its newest step, and damage found while reading
 """

@@ -12,7 +12,7 @@ import typer
 
 from nexus_core.cli.commands.session.overview import TOKEN_MARKS
 from nexus_core.cli.context import get_exit_code
-from nexus_core.cli.input import STANDARD_INPUT, decode_partial_text, get_input_size, read_input_bytes
+from nexus_core.cli.input import STANDARD_INPUT, decode_partial_text, get_input_size, read_transcript_bytes
 from nexus_core.cli.options import (
     DryRunOption,
     JsonOption,
@@ -23,8 +23,8 @@ from nexus_core.history.repair.findings import UNREPAIRED_CODES
 from nexus_core.history.repair.rules import apply_repair_rules
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
-from nexus_core.transcripts.locations import PROGRAMS, find_transcripts, get_transcripts_directory
-from nexus_core.transcripts.read import read_transcript, split_conversations
+from nexus_core.transcripts.locations import PROGRAMS, find_transcripts, list_transcript_directories
+from nexus_core.transcripts.read import load_formats, read_transcript, split_conversations
 from nexus_core.transfer.exporter import import_export, is_export, read_export
 from nexus_core.transfer.importer import TranscriptImporter
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from nexus_core.nexus import Nexus
     from nexus_core.text.console import Console, ProgressBar
     from nexus_core.transcripts.base import LineOutcome as ReaderOutcome
-    from nexus_core.transcripts.base import Transcript
+    from nexus_core.transcripts.base import Transcript, TranscriptFormat
     from nexus_core.transcripts.locations import TranscriptFile
     from nexus_core.transfer.importer import SessionChange
     from nexus_core.types.ledger import Ledger
@@ -53,12 +53,13 @@ FromOption = Annotated[
     typer.Option(
         "--from",
         metavar="PROGRAM",
-        help="Sessions of this directory kept by claude, codex, gemini or pi.",
+        help="Sessions of this directory kept by claude, codex, copilot, …",
         autocompletion=lambda: [*PROGRAMS],
     ),
 ]
 NewNameOption = Annotated[str, typer.Option("--name", metavar="NAME", help="Call the session NAME; for one FILE.")]
-ListOption = Annotated[bool, typer.Option("--list", help="With --from: only list them.")]
+ListOption = Annotated[bool, typer.Option("--list", help="Only list them.")]
+WatchOption = Annotated[bool, typer.Option("--watch", help="Go on importing what is added, until Ctrl-C.")]
 
 EXAMPLES = """
 \b
@@ -76,40 +77,59 @@ def import_sessions(
     program: FromOption = "",
     label: NewNameOption = "",
     only_list: ListOption = False,
+    watch: WatchOption = False,
     dry_run: DryRunOption = False,
     ledger: LedgerOption = "",
     json: JsonOption = False,
 ) -> None:
     """Import transcripts of other programs as sessions.
 
-    FILE is a session of Claude Code, Codex, Gemini CLI, pi or NEXUS3, an export of ChatGPT (a session per
-    conversation), messages or a request of any API, or what `nexus session export` wrote. Importing it again changes
-    nothing; of one that has grown, only what is new is added. A report says what was read, merged, repaired and
-    skipped.
+    FILE is a session of Claude Code, Codex, Gemini CLI, pi, NEXUS3 or one of the agents that `nexus plugin info
+    transcripts` lists, an export of ChatGPT (a session per conversation), messages or a request of any API, or what
+    `nexus session export` wrote. Without FILE, the sessions on this machine are listed by agent and directory, and at
+    a terminal you choose. Importing a file again changes nothing; of one that has grown, only what is new is added. A
+    report says what was read, merged, repaired and skipped.
     """
     cli: CliContext = ctx.obj
-    _check_options(files, program, only_list=only_list)
-    found = find_transcript_files(cli, program) if program else []
-    if only_list:
-        print_transcript_files(cli, program, found, json=json)
-        return
-    names = files or [str(each.path) for each in found]
+    _check_options(files, program, watch=watch, dry_run=dry_run)
+    if not files and not program:
+        from nexus_core.cli.commands.session.import_menu import choose_transcripts
+
+        names = choose_transcripts(cli, only_list=only_list, json=json)
+        if not names:
+            return
+    else:
+        found = find_transcript_files(cli, program) if program else []
+        if only_list:
+            print_transcript_files(cli, program, found, json=json)
+            return
+        names = files or [str(each.path) for each in found]
     if label and len(names) > 1:
         raise UsageError(f"{len(names)} files cannot have one name", hint="leave out --name, or name one FILE")
     with open_ledger_nexus(ctx, ledger, writes=True) as nexus:
         cwd = str(cli.cwd) if program else ""
-        import_files(cli, nexus, names, label=label, cwd=cwd, dry_run=dry_run, json=json)
+
+        def import_names(given: Sequence[str]) -> None:
+            import_files(cli, nexus, given, label=label, cwd=cwd, dry_run=dry_run, json=json)
+
+        if watch:
+            from nexus_core.cli.commands.session.import_menu import watch_files
+
+            def list_names() -> list[str]:
+                return [str(each.path) for each in find_transcripts(program, cli.cwd, cli.transcript_readers())]
+
+            watch_files(cli, list_names if program else lambda: names, import_names)
+        else:
+            import_names(names)
 
 
-def _check_options(files: list[str] | None, program: str, *, only_list: bool) -> None:
+def _check_options(files: list[str] | None, program: str, *, watch: bool, dry_run: bool) -> None:
     if files and program:
         raise UsageError("FILE and --from name different things to import", hint="leave out one of them")
-    if not files and not program:
-        raise UsageError(
-            "nothing to import", hint="name a FILE, or say whose sessions: --from claude, codex, gemini or pi"
-        )
-    if only_list and not program:
-        raise UsageError("--list shows what --from finds", hint="nexus session import --from claude --list")
+    if watch and dry_run:
+        raise UsageError("--watch and --dry-run exclude each other", hint="leave out one of them")
+    if watch and files and STANDARD_INPUT in files:
+        raise UsageError("standard input cannot be watched", hint="name a FILE")
 
 
 _MAX_CHECKED_MESSAGES = 500
@@ -142,9 +162,10 @@ class _ImportTask(NamedTuple):
 
 def find_transcript_files(cli: CliContext, program: str) -> list[TranscriptFile]:
     """Return a program's transcripts of this directory. Prints a message if there are none."""
-    found = find_transcripts(program, cli.cwd)
+    readers = cli.transcript_readers()
+    found = find_transcripts(program, cli.cwd, readers)
     if not found:
-        where = visible_line(str(get_transcripts_directory(program)))
+        where = visible_line(", ".join(map(str, list_transcript_directories(program, readers))))
         cli.console.message(f"{program} keeps no session of this directory in {where}.")
     return found
 
@@ -172,6 +193,7 @@ def import_files(
     ledger = nexus.ledger
     target = _open_trial_ledger(ledger) if dry_run else ledger
     is_planned_only = dry_run and target is ledger
+    formats = load_formats(nexus.host)
     outcomes: list[ImportOutcome] = []
     refused: list[dict[str, str]] = []
     codes: list[int] = []
@@ -190,13 +212,13 @@ def import_files(
 
         for name in names:
             try:
-                tasks = _build_tasks(cli, name, label=label, cwd=cwd, dry_run=is_planned_only)
-            except (FileError, UsageError) as error:
+                tasks = _build_tasks(cli, name, formats, label=label, cwd=cwd, dry_run=is_planned_only)
+            except (FileError, MessageError, UsageError) as error:
                 refuse(name, error, is_only=len(names) == 1)
                 continue
             for task in tasks:
                 try:
-                    outcomes.append(_import_task(cli, target, task, progress))
+                    outcomes.append(_import_task(cli, target, task, formats, progress))
                 except (FileError, MessageError, SessionExistsError) as error:
                     refuse(task.name, error, is_only=len(names) == len(tasks) == 1)
     if not dry_run:
@@ -244,9 +266,11 @@ def pause_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _build_tasks(cli: CliContext, name: str, *, label: str, cwd: str, dry_run: bool) -> list[_ImportTask]:
+def _build_tasks(
+    cli: CliContext, name: str, formats: Sequence[TranscriptFormat], *, label: str, cwd: str, dry_run: bool
+) -> list[_ImportTask]:
     """Read a file and return a task for each conversation in it."""
-    data = read_input_bytes(cli.cwd, name, instead="name the files in it")
+    data = read_transcript_bytes(cli.cwd, name, formats, instead="name the files in it")
     text = decode_partial_text(cli, name, data, fate="kept")
     source = "" if name == STANDARD_INPUT else name
     found = split_conversations(text)
@@ -269,7 +293,9 @@ def _build_tasks(cli: CliContext, name: str, *, label: str, cwd: str, dry_run: b
     ]
 
 
-def _import_task(cli: CliContext, ledger: Ledger, task: _ImportTask, progress: ProgressBar) -> ImportOutcome:
+def _import_task(
+    cli: CliContext, ledger: Ledger, task: _ImportTask, formats: Sequence[TranscriptFormat], progress: ProgressBar
+) -> ImportOutcome:
     if is_export(task.text):
         return _import_export(ledger, task, progress)
     importer = TranscriptImporter(ledger)
@@ -281,7 +307,7 @@ def _import_task(cli: CliContext, ledger: Ledger, task: _ImportTask, progress: P
     dialects = cli.dialects()
     size = len(task.data)
     with _report_share(progress, size * _READ_SHARE) as advance:
-        transcript = read_transcript(task.text, task.name, dialects, advance=advance)
+        transcript = read_transcript(task.text, task.name, dialects, formats=formats, advance=advance)
     with _report_share(progress, size * _WRITE_SHARE) as advance:
         report = importer.import_transcript(
             transcript,
