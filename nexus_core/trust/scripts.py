@@ -36,7 +36,7 @@ _MODULE_REFERENCE = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?::[\w.]+(?:\
 # `$PWD/run.sh`, `${workspaceFolder}/run.sh`: the variable is most often the workspace
 _VARIABLE = re.compile(r"\$\{?[\w:]++\}?/?")
 # `${SCRIPT:-./run.sh}`: without the variable, the default is started
-_DEFAULT = re.compile(r"\$\{[^{}]*?:-([^{}]*)\}")
+_DEFAULT = re.compile(r"\$\{(?:[^{}:]++|:(?!-))*+:-([^{}]*+)\}")
 _REFERENCE = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)(?::-[^{}]*)?\}")
 _GLOB = re.compile(r"[*?\[]")
 # Another process, or this one under another name: its directory is not known before it runs.
@@ -144,7 +144,9 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _OWN_DIRECTORY = re.compile(
     r"\$\(\s*dirname\s+(?:--\s+)?[\"']?\$\{?(?:0|BASH_SOURCE)(?:\[0\])?(?::-\$0)?\}?[\"']?\s*\)|\$\{(?:0|BASH_SOURCE(?:\[0\])?)%/\*\}"
 )
-_PRINTED_DIRECTORY = re.compile(r"\$\(\s*cd\s+(?:-P\s+)?[\"']?([^\"'$`()]+)[\"']?\s*(?:&&|;)\s*pwd(?:\s+-P)?\s*\)")
+_PRINTED_DIRECTORY = re.compile(
+    r"\$\(\s*+cd\s++(?:-P\s++)?[\"']?([^\"'$`()&;]++)[\"']?\s*+(?:&&|;)\s*+pwd(?:\s++-P)?\s*+\)"
+)
 _KNOWN_VARIABLE = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
 # What a script is given: the words of the command, which are read themselves.
 _POSITIONAL = re.compile(r"\$(?:[@*#?0-9]|\{[@*0-9][^{}]*\})")
@@ -156,7 +158,7 @@ _LOADERS = re.compile(
     r"|(?:PYTHON|NODE_|LD_|DYLD_|RUBY|PERL|LUA_|R_|GO|CARGO_|GEM_|BUNDLE_|GIT_|JAVA_|_JAVA_|JDK_|DENO_|BUN_|UV_|PIP_|XDG_"
     r"|DOTNET_|npm_config_|NPM_CONFIG_|TCL|MAKE|OPENSSL_|QT_|GTK_|GIO_|GST_|VIM|EMACS|JULIA_|GUILE_|ERL_|FLASK_|DJANGO_"
     r"|UVICORN_|CELERY_)\w*"
-    r"|\w*(?:LIB|LOAD|MODULE|PLUGIN|CLASS|INCLUDE|SCRIPT|EXTENSION)\w*(?:PATH|DIR)S?"
+    r"|(?>\w*?(?:LIB|LOAD|MODULE|PLUGIN|CLASS|INCLUDE|SCRIPT|EXTENSION))\w*+(?:(?<=PATH)|(?<=DIR)|(?<=PATHS)|(?<=DIRS))"
 )
 _PACKAGE = (
     "package.json",

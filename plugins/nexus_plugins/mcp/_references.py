@@ -19,7 +19,7 @@ INPUT_PREFIX = "NEXUS_INPUT_"
 """Prefix of the environment variable that holds the value of an `${input:id}`."""
 
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
-AUTH_SCHEME = re.compile(r"\s*(?:(?:Bearer|Basic|Token)\s+)?\s*", re.IGNORECASE)
+AUTH_SCHEME = re.compile(r"\s*+(?:(?:Bearer|Basic|Token)\s++)?", re.IGNORECASE)
 """The scheme that may precede the reference to a token in a header; it is not secret."""
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PROJECT_VARIABLES = frozenset({"workspaceFolder", "workspaceRoot", "CLAUDE_PROJECT_DIR"})

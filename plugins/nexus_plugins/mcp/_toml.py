@@ -16,7 +16,7 @@ from nexus_core.plugin.settings import pointer_to, setting_error
 if TYPE_CHECKING:
     from pathlib import Path
 
-_ERROR_POSITION = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
+_ERROR_POSITION = re.compile(r"(?<!\s)\s*+\(at (?:line (\d+), column (\d+)|end of document)\)$")
 _KEY_PART = r"(?:\"[^\"]*\"|'[^']*'|[A-Za-z0-9_-]+)"
 _DOTTED_KEY = rf"{_KEY_PART}(?:[ \t]*\.[ \t]*{_KEY_PART})*"
 _TABLE_HEADER = re.compile(rf"\s*\[(\[)?[ \t]*({_DOTTED_KEY})[ \t]*\]")

@@ -111,7 +111,7 @@ _CHAT_FIELDS = (
     *("prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"),
 )
 # Some models on local servers write their reasoning into the reply.
-_THINK_TAGS = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
+_THINK_TAGS = re.compile(r"\A\s*+<think>.*?(?:</think>|\Z)", re.DOTALL)
 
 
 class ChatCompletionsFormat:
@@ -172,7 +172,7 @@ class ChatCompletionsFormat:
             raise UnreadableReplyError("withheld its answer (content_filter)")
         content = find_value(message, "content")
         text = replace_surrogates(content if isinstance(content, str) else join_texts(content))
-        text = _THINK_TAGS.sub("", text, count=1).strip() if text.lstrip().startswith("<think>") else text.strip()
+        text = _THINK_TAGS.sub("", text).strip()
         if not text:
             raise UnreadableReplyError(_explain_empty_completion(message, ended))
         return f"{text}\n{CUT_OFF_NOTE}" if ended == "length" else text

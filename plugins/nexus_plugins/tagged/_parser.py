@@ -23,15 +23,16 @@ _MEMORY_HEAD = re.compile(
     r"(?: \(([^()\n]*)\))?:(?: |(?=\n)|\Z)"
 )
 _MEMORY_SUMMARY = re.compile(r"<memory_summary>\n(.*?)\n</memory_summary>\n\n", re.DOTALL)
+_SECTION_END = "\n</current_section>\n"
+# Texts have no such tags of their own, so the first end is the only one, and no other is tried.
 _MOMENT_BODY = re.compile(
-    r"(?:<current_time>([^<\n]*)</current_time>\n)?"
-    r"(?:<current_facts>\n(.*?)\n</current_facts>\n)?"
-    r"((?:<current_section>\n.*?\n</current_section>\n)*)"
+    r"(?:<current_time>([^<\n]*+)</current_time>\n)?+"
+    r"(?:<current_facts>\n(.*?)\n</current_facts>\n)?+"
+    rf"((?:<current_section>\n(?>.*?{_SECTION_END}))*+)"
     r"<human_input>\n(.*)\n</human_input>",
     re.DOTALL,
 )
 _NO_FRIEND_PHRASES = {phrases.no_friend for phrases in PHRASES.values()}
-_MOMENT_SECTION = re.compile(r"<current_section>\n(.*?)\n</current_section>\n", re.DOTALL)
 
 
 class ParsedTool(NamedTuple):
@@ -141,8 +142,8 @@ def _read_memory(body: str) -> tuple[str, tuple[ParsedMemory, ...]]:
 
 
 def _read_sections(text: str) -> Iterator[tuple[str, str]]:
-    for body in _MOMENT_SECTION.findall(text):
-        title, _, rest = unescape_markers(body).partition("\n")
+    for section in text.split(_SECTION_END)[:-1]:
+        title, _, rest = unescape_markers(section.removeprefix("<current_section>\n")).partition("\n")
         yield title, rest
 
 
