@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nexus_core.plugin._lazy import make_lazy
+from nexus_core.lazy_names import make_lazy
 
 if TYPE_CHECKING:
     from nexus_core.errors import TranscriptError
@@ -56,40 +56,40 @@ if TYPE_CHECKING:
     from nexus_core.types.messages import Stop as Stop  # noqa: PLC0414 - a type, and not in __all__
 
 _HOMES = {
-    "EntryCollector": "nexus_core.transcripts.collector:EntryCollector",
-    "JsonLine": "nexus_core.transcripts.base:JsonLine",
-    "LineAccount": "nexus_core.transcripts.base:LineAccount",
-    "LocatedValue": "nexus_core.transcripts.base:LocatedValue",
-    "SCORE_NONE": "nexus_core.transcripts.base:SCORE_NONE",
-    "SCORE_OWN": "nexus_core.transcripts.base:SCORE_OWN",
-    "SCORE_SHARED": "nexus_core.transcripts.base:SCORE_SHARED",
-    "Transcript": "nexus_core.transcripts.base:Transcript",
-    "TranscriptBranch": "nexus_core.transcripts.base:TranscriptBranch",
-    "TranscriptCompaction": "nexus_core.transcripts.base:TranscriptCompaction",
-    "TranscriptEntry": "nexus_core.transcripts.base:TranscriptEntry",
-    "TranscriptError": "nexus_core.errors:TranscriptError",
-    "TranscriptFormat": "nexus_core.transcripts.base:TranscriptFormat",
-    "build_opaque_message": "nexus_core.transcripts.base:build_opaque_message",
-    "build_tool_call": "nexus_core.transcripts.collector:build_tool_call",
-    "build_tool_result": "nexus_core.transcripts.collector:build_tool_result",
-    "find_folder": "nexus_core.transcripts.collector:find_folder",
-    "find_object": "nexus_core.transcripts.base:find_object",
-    "find_text": "nexus_core.transcripts.base:find_text",
-    "is_shallow": "nexus_core.transcripts.collector:is_shallow",
-    "list_objects": "nexus_core.transcripts.base:list_objects",
-    "locate_elements": "nexus_core.transcripts.base:locate_elements",
-    "read_blocks": "nexus_core.transcripts.collector:read_blocks",
-    "read_branches": "nexus_core.transcripts.base:read_branches",
-    "read_count": "nexus_core.transcripts.collector:read_count",
-    "read_document_records": "nexus_core.transcripts.collector:read_document_records",
-    "read_image_url": "nexus_core.transcripts.collector:read_image_url",
-    "read_time": "nexus_core.transcripts.collector:read_time",
-    "read_transcript": "nexus_core.transcripts.read:read_transcript",
-    "split_records": "nexus_core.transcripts.collector:split_records",
-    "trace_path": "nexus_core.transcripts.base:trace_path",
-    "try_read": "nexus_core.transcripts.base:try_read",
+    "EntryCollector": "nexus_core.transcripts.collector",
+    "JsonLine": "nexus_core.transcripts.base",
+    "LineAccount": "nexus_core.transcripts.base",
+    "LocatedValue": "nexus_core.transcripts.base",
+    "SCORE_NONE": "nexus_core.transcripts.base",
+    "SCORE_OWN": "nexus_core.transcripts.base",
+    "SCORE_SHARED": "nexus_core.transcripts.base",
+    "Transcript": "nexus_core.transcripts.base",
+    "TranscriptBranch": "nexus_core.transcripts.base",
+    "TranscriptCompaction": "nexus_core.transcripts.base",
+    "TranscriptEntry": "nexus_core.transcripts.base",
+    "TranscriptError": "nexus_core.errors",
+    "TranscriptFormat": "nexus_core.transcripts.base",
+    "build_opaque_message": "nexus_core.transcripts.base",
+    "build_tool_call": "nexus_core.transcripts.collector",
+    "build_tool_result": "nexus_core.transcripts.collector",
+    "find_folder": "nexus_core.transcripts.collector",
+    "find_object": "nexus_core.transcripts.base",
+    "find_text": "nexus_core.transcripts.base",
+    "is_shallow": "nexus_core.transcripts.collector",
+    "list_objects": "nexus_core.transcripts.base",
+    "locate_elements": "nexus_core.transcripts.base",
+    "read_blocks": "nexus_core.transcripts.collector",
+    "read_branches": "nexus_core.transcripts.base",
+    "read_count": "nexus_core.transcripts.collector",
+    "read_document_records": "nexus_core.transcripts.collector",
+    "read_image_url": "nexus_core.transcripts.collector",
+    "read_time": "nexus_core.transcripts.collector",
+    "read_transcript": "nexus_core.transcripts.read",
+    "split_records": "nexus_core.transcripts.collector",
+    "trace_path": "nexus_core.transcripts.base",
+    "try_read": "nexus_core.transcripts.base",
 }
-"""The definition of each name, as `module:attribute`."""
+"""The module of each name."""
 
 __all__ = [
     "SCORE_NONE",
