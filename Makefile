@@ -29,7 +29,7 @@ test: lint types architecture  ## lint, types, architecture, every test, some on
 	@$(MAKE) --no-print-directory bench-quick
 
 quick: lint types architecture  ## as test, without the slow tests, and with fewer cases and random examples of the others
-	$(BIN)/pytest $(PARALLEL) -m "not slow" --most-cases=3 --hypothesis-profile=quick
+	$(BIN)/pytest $(PARALLEL) -m "not slow" --most-cases=2 --hypothesis-profile=quick
 
 pythons: $(VENV)/.dev  ## more quick tests on the other Pythons that are installed (3.11 to 3.13); skips those that are not
 	$(BIN)/python scripts/other_pythons.py

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import tempfile
 from dataclasses import dataclass
 from datetime import date
 from functools import cache, partial
@@ -28,6 +29,25 @@ if TYPE_CHECKING:
 
 # Thousands of tests are collected, all of which stay: looking for garbage among them doubles the time that it takes.
 gc.disable()
+
+MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a directory of the user's own in it
+MIN_FREE_BYTES = 8 << 30
+"""Environments that the packaging tests make are the most that a run writes: a tenth of this."""
+
+
+def use_memory() -> None:
+    """Put temporary files into memory, where there is room for them and TMPDIR names no other place.
+
+    A test of a session waits for the disk some thirty times. Tests of faults let the calls fail themselves.
+    """
+    if "TMPDIR" in os.environ or not MEMORY.is_dir() or not os.access(MEMORY, os.W_OK):
+        return
+    system = os.statvfs(MEMORY)
+    if system.f_bavail * system.f_frsize >= MIN_FREE_BYTES and not system.f_flag & os.ST_NOEXEC:
+        os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
+
+
+use_memory()  # before pytest makes its own directory, and for the processes that it starts
 
 # Tests assert properties, never seconds: a busy machine must not turn them red. Nor may luck: what `make quick` and
 # `make test` try is the same every time. `make fuzz`, `faults` and `hostile` look for what nobody has tried yet.

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.text.console import format_percent, format_share
+from nexus_core.text.layout import measure_width, shorten_to_width
 from nexus_core.text.safety import shorten, visible_line
 from nexus_core.tokens.messages import to_compact_json
 from nexus_core.types.messages import Reasoning
@@ -72,7 +73,8 @@ def print_token_bars(
         [_fit_text(row.name, _MAX_NAME_CHARACTERS), f"{row.tokens:,}", format_percent(row.tokens, total), *row.numbers]
         for row in rows
     ]
-    used = sum(max(map(len, column)) + _COLUMN_GAP for column in zip(head, *cells, strict=True))
+    measure = measure_width if console.is_terminal else len
+    used = sum(max(map(measure, column)) + _COLUMN_GAP for column in zip(head, *cells, strict=True))
     bar = _get_bar_width(console.width, used, remarks=any(row.remark for row in rows))
     bars = [console.format_bar(row.tokens, total, bar) if total else "" for row in rows[:-1]]
     room = console.width - used - _COLUMN_GAP - max(map(len, bars))
@@ -124,7 +126,7 @@ def _fit_remark(console: Console, text: str, room: int) -> str:
     if console.is_terminal and shown.startswith("/") and len(shown) > room > 1:
         end = shown[1 - room :]
         return f"…{end[max(end.find('/'), 0) :]}"
-    return shorten(shown, room)
+    return shorten_to_width(shown, room) if console.is_terminal else shorten(shown, room)
 
 
 MAX_EXCERPT_CHARACTERS = 200

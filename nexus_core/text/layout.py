@@ -55,6 +55,14 @@ def measure_width(text: str) -> int:
     return cell_len(text)
 
 
+def shorten_to_width(text: str, width: int) -> str:
+    """Return a text, or its beginning and `…`, that occupies at most `width` cells of a terminal."""
+    if measure_width(text) <= width:
+        return text
+    beginning = text[: _cut_at(text, width - 1)]
+    return f"{beginning if measure_width(beginning) < width else ''}…"
+
+
 def wrap_line(line: str, width: int) -> list[str]:
     """Split a line between words, so that each part fits, and repeat its indentation.
 

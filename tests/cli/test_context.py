@@ -249,6 +249,19 @@ def test_on_a_terminal_lines_are_as_long_as_it_is_wide(columns: int, cli: Cli, m
     assert columns - 20 < max(map(len, lines)) <= columns
 
 
+def test_wide_characters_break_no_line_of_a_table(cli: Cli, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    messages = [{"role": "user", "content": f"⭐ Run 🚀 {number} " * 20} for number in range(12)]
+    write_files(work, {"a.json": json.dumps(messages)})
+
+    table = cli("context", "a.json").out.partition("LARGEST")[2].splitlines()
+
+    assert len(table) == 13  # ten messages, the others and the sum under the heading
+    assert table[-2].startswith("2 more messages ")
+
+
 def test_without_a_file_the_prompt_is_counted_by_section(cli: Cli, work: Path) -> None:
     write_files(
         work, {".nexus3/NEXUS.md": "Be brief. " * 50, ".nexus3/config.json": '{"provider": {"model": "gpt-4o"}}'}

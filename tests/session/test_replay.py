@@ -156,6 +156,7 @@ def test_every_reply_of_a_random_conversation_can_be_replayed(
     tell_and_replay(tmp_path_factory.mktemp("replay"), seed)
 
 
+@pytest.mark.slow  # the random conversation above is its small form
 def test_a_conversation_with_compactions_pins_and_reverts_can_be_replayed(tmp_path: Path) -> None:
     ledger = tell_and_replay(tmp_path, 4)
 
@@ -166,6 +167,7 @@ def test_a_conversation_with_compactions_pins_and_reverts_can_be_replayed(tmp_pa
     assert list(ledger.verify()) == []
 
 
+@pytest.mark.slow  # as above
 @pytest.mark.usefixtures("only_cuts")
 def test_a_conversation_with_cuts_epochs_and_forks_can_be_replayed(tmp_path: Path) -> None:
     ledger = tell_and_replay(tmp_path, 2)

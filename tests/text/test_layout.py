@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus_core.text.layout import lay_out_table, measure_width, wrap_line
+from nexus_core.text.layout import lay_out_table, measure_width, shorten_to_width, wrap_line
 from tests.effort import examples
 
 ROWS = [
@@ -88,6 +88,18 @@ def test_no_line_is_too_long_and_no_character_is_lost(rows: list[tuple[str, ...]
 
     assert max(map(measure_width, lines)) <= width
     assert sorted("".join(lines).replace(" ", "")) == sorted("".join(map("".join, rows)).replace(" ", ""))
+
+
+@given(st.text(alphabet="ab 語🚀é"), st.integers(1, 12))
+@settings(max_examples=examples(100))
+def test_shortened_text_fits_and_is_as_long_as_it_can_be(text: str, width: int) -> None:
+    shown = shorten_to_width(text, width)
+
+    assert measure_width(shown) <= width
+    if shown != text:
+        kept = shown.removesuffix("…")
+        assert text.startswith(kept)
+        assert measure_width(text[: len(kept) + 1]) >= width
 
 
 def test_long_line_wraps_between_words_and_keeps_its_indentation() -> None:

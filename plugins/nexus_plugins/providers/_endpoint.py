@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
 import socket
 import time
@@ -16,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -34,6 +36,7 @@ from nexus_plugins.providers._secrets import EnvironmentVariableError, read_secr
 from nexus_plugins.providers._settings import get_server, is_encrypted
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable, Generator, Iterator, Mapping
 
     import httpx2
@@ -458,7 +461,10 @@ def stream_request(
                 connection.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
 
     try:
-        with httpx2.Client(timeout=timeout, follow_redirects=False, trust_env=is_encrypted(outgoing.url)) as client:
+        encrypted = is_encrypted(outgoing.url)
+        with httpx2.Client(
+            timeout=timeout, follow_redirects=False, trust_env=encrypted, verify=get_ssl_context(encrypted=encrypted)
+        ) as client:
             headers = {name: _reveal_header(value) for name, value in outgoing.headers.items()}
             cancel.on_cancel(close)
             with client.stream(
@@ -476,6 +482,31 @@ def stream_request(
         yield HttpFailure(f"could not be asked: {_describe_error(error)}", is_retryable=False)
     finally:
         cancel.forget(close)
+
+
+_CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE")
+
+
+def get_ssl_context(*, encrypted: bool) -> ssl.SSLContext:
+    """Return the TLS settings of a connection, the same for all clients, agents and threads.
+
+    Loading the certificate authorities takes longer than all else that a client does before it connects.
+
+    Args:
+        encrypted: False for a connection without TLS, whose settings trust no authority at all.
+    """
+    return _load_ssl_context(
+        encrypted, *(os.environ.get(name) if encrypted else None for name in _CERTIFICATE_VARIABLES)
+    )
+
+
+@lru_cache(maxsize=8)
+def _load_ssl_context(encrypted: bool, *_variables: str | None) -> ssl.SSLContext:
+    import ssl
+
+    import httpx2
+
+    return httpx2.create_ssl_context() if encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def _read_response(response: httpx2.Response, seconds: float) -> Iterator[HttpResponse | HttpFailure]:

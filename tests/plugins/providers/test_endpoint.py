@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import socket
+import ssl
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -383,6 +385,26 @@ def test_a_certificate_that_the_user_vouches_for_is_accepted(monkeypatch: pytest
 
     with serving(GOOD["openai"], certificate=CERTIFICATE) as server:
         assert summarizer(server.url)(request()) == SUMMARY
+
+
+def test_certificates_are_loaded_once_for_all_calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    certificates = tmp_path / "certificates.pem"  # a path that no other test has
+    certificates.write_bytes(CERTIFICATE.read_bytes())
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificates))
+    loaded: list[ssl.SSLContext] = []
+    load = httpx2.create_ssl_context
+
+    def load_context() -> ssl.SSLContext:
+        loaded.append(load())
+        return loaded[-1]
+
+    monkeypatch.setattr(httpx2, "create_ssl_context", load_context)
+
+    with serving(GOOD["openai"], certificate=CERTIFICATE) as server, serving(GOOD["openai"]) as plain:
+        for url in (server.url, server.url, plain.url):
+            assert summarizer(url)(request()) == SUMMARY
+
+    assert len(loaded) == 1
 
 
 # ---- in the chain -----------------------------------------------------------------------------------------
