@@ -277,7 +277,7 @@ def inject(read: Conversations, directory: str, result: SearchResult) -> tuple[s
     """Return what automatic injection takes of a result in 1,000 tokens, and its tokens."""
     if not result.hits or result.unknown_names:
         return set(), 0
-    floor = MIN_MEMORY_SCORE * result.hits[0].score / max(SCORE_SCALE * result.coverage, 1e-9)
+    floor = MIN_MEMORY_SCORE * result.weight / SCORE_SCALE
     return pack(read, directory, [hit.step for hit in result.strong_hits if hit.score >= floor], 1000)
 
 
@@ -352,7 +352,7 @@ def measure_transcripts(corpus: Path, scratch: Path) -> Iterator[Row]:
     ]
     found: dict[str, list[float]] = {kind: [] for kind in ASKED_KINDS}
     for kind, fact in asked:
-        hits = search_steps(ledger, StepQuery(text=ask_for_fact(kind, fact), limit=5, snippet_characters=1)).hits
+        hits = search_steps(ledger, StepQuery(text=ask_for_fact(kind, fact), limit=5)).hits
         found[kind].append(float(any(fact in steps[hit.step] for hit in hits)))
     ledger.close()
     every = [value for values in found.values() for value in values]

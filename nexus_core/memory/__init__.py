@@ -3,6 +3,7 @@
 words.py                words of texts and questions, stems, names that a question asks for
 statements.py           rules and decisions in texts, and text that programs add to user messages
 facts.py                facts of messages: decisions, paths, commands, errors, identifiers, links, numbers
+facets.py               facets of steps, such as a command or an error, and questions that ask for them
 step_index.py           words and facts of a step, ids of steps, the protocol of an index
 step_scores.py          the score of steps for a question
 in_memory_index.py      an index in memory, for ledgers without one of their own

@@ -24,14 +24,15 @@ MAX_FACET_CHARACTERS = 4_000
 """Characters of a text that are searched for facets, from its beginning."""
 _DECISION_FACETS: dict[str, StepFacet] = {"": "decision", "cause": "decision", "rejected": "rejected"}
 _FACET_QUESTIONS: dict[StepFacet, re.Pattern[str]] = {
-    "rule": re.compile(r"\b(?:rules?|conventions?|preferences?|guidelines?|always|never)\b"),
+    "rule": re.compile(r"\b(?:rules?|conventions|preferences|guidelines?|always|never)\b"),
     "decision": re.compile(
         r"\b(?:why (?:did|do|does|is|are|was|were|have|has|had) (?:we|you|i)"
-        r"|(?:we|you|i) (?:\w{1,20} )?(?:decided?|chose|choose|agreed?|settled?)|decisions?|rationale|root cause)\b"
+        r"|(?:we|you|i) (?:\w{1,20} )?(?:decided?|chose|choose|agreed?|settled?)"
+        r"|(?:the|our|your|what|which) decisions?|rationale|root cause)\b"
     ),
     "rejected": re.compile(
-        r"\b(?:(?:we|you|i) (?:tr(?:y|ied)|attempt(?:ed)?)|reject(?:ed)?|revert(?:ed)?|und(?:o|id|one)|abandon(?:ed)?"
-        r"|discard(?:ed)?|ruled out|(?:not|n['\u2019]t) work)\b"
+        r"\b(?:(?:we|you|i) (?:\w{1,20} )?(?:try|tried|attempt(?:ed)?|reject(?:ed)?|revert(?:ed)?|und(?:o|id)"
+        r"|abandon(?:ed)?|discard(?:ed)?|rul(?:e|ed) out|gave up)|rejected attempt|reverted|(?:not|n['\u2019]t) work)\b"
     ),
     "file": re.compile(
         r"\b(?:files?|edit(?:s|ed|ing)?|chang(?:e|es|ed|ing)|modif(?:y|ied)|wr[io]te|written|creat(?:e|ed)|refactor(?:ed)?"

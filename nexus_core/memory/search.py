@@ -120,6 +120,7 @@ class SearchResult:
         sessions: The names of the sessions that fit best, best first.
         coverage: The share of the question's words, weighted by their rarity, that the best turn and its neighbours
             have: from 0 to 1. A low one says that the answer is probably not there.
+        weight: The weight of all words of the question: a hit whose score is a small part of it has few of them.
         unknown_names: Names, paths and identifiers of the question that occur nowhere in the scope.
         turns: The number of turns that were searched.
     """
@@ -127,6 +128,7 @@ class SearchResult:
     hits: tuple[StepHit, ...]
     sessions: tuple[str, ...]
     coverage: float
+    weight: float
     unknown_names: tuple[str, ...]
     turns: int
 
@@ -285,7 +287,7 @@ def _find_scope(ledger: Ledger, index: StepIndex, query: StepQuery) -> StepScope
     else:
         spans = index.find_all()
     excluded = {span for name in query.exclude_sessions for span in index.find_parts(_find_session_parts(ledger, name))}
-    return StepScope(spans, sorted(excluded), _build_filter(query))
+    return StepScope(spans, sorted(excluded), _build_filter(query), query.limit)
 
 
 def _find_session_parts(ledger: Ledger, name: str) -> list[BranchPart]:
@@ -362,6 +364,7 @@ def _build_result(
         hits=tuple(hits.values()),
         sessions=tuple(dict.fromkeys(name for number in numbers if (name := names[number]))),
         coverage=round(ranking.coverage, 4),
+        weight=ranking.weight,
         unknown_names=ranking.unknown_names,
         turns=ranking.searched,
     )

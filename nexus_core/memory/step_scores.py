@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from heapq import nlargest
 from math import log
 from typing import TYPE_CHECKING, NamedTuple
@@ -38,9 +38,10 @@ MAX_POSTINGS = 300
 """Places of a word that are read, the newest: all in a scope of up to 6,000 turns, 1,000 up to 50,000, else 300. With
 fewer places than there are, old turns need one rarer word to be found."""
 MAX_SEEDS, MAX_SCOPED_SEEDS, SCOPED_TURNS = 64, 128, 6_000
+MIN_SEEDS, SEEDS_PER_RESULT = 48, 6
 MAX_FILTERED_SEEDS = 2_000
-"""Best turns that are scored with their neighbours; more in a scope of up to 6,000 turns, and where filters may reject
-most of them."""
+"""Best turns that are scored with their neighbours: more in a scope of up to 6,000 turns, fewer for few results, and
+most where filters may reject them."""
 NEIGHBORS = 3
 DECAYS = ((0, 1.0), (1, 0.8), (2, 0.6), (3, 0.4), (-1, 0.6), (-2, 0.4), (-3, 0.3))
 """Weight of a word for the turns after it, by distance: answers come after questions."""
@@ -81,6 +82,7 @@ class StepRanking(NamedTuple):
         numbers: The score of each branch number with such a turn.
         coverage: The share of the question's words, weighted by rarity, that the best turn and its neighbours have.
         unknown_names: Names of the question that do not occur in the scope.
+        weight: The weight of all words of the question, known or not.
         searched: The number of turns of the scope.
     """
 
@@ -88,6 +90,7 @@ class StepRanking(NamedTuple):
     numbers: dict[int, float]
     coverage: float
     unknown_names: tuple[str, ...]
+    weight: float
     searched: int
 
 
@@ -98,11 +101,13 @@ class StepScope(NamedTuple):
         spans: Their ids, in order.
         excluded: Ids among them that are no results, in order.
         accepts: Returns True for a turn that may be a result; None accepts all.
+        limit: The number of results that are wanted.
     """
 
     spans: Sequence[IdSpan]
     excluded: Sequence[IdSpan] = ()
     accepts: Callable[[IndexedStep], bool] | None = None
+    limit: int = MAX_FILTERED_SEEDS
 
     @property
     def turns(self) -> int:
@@ -146,7 +151,7 @@ class _NamedDate(NamedTuple):
         return self.year in (0, moment.tm_year) and self.month in (0, moment.tm_mon)
 
 
-NO_RANKING = StepRanking([], {}, 0.0, (), 0)
+NO_RANKING = StepRanking([], {}, 0.0, (), 1.0, 0)
 
 
 def rank_steps(index: StepIndex, text: str, scope: StepScope) -> StepRanking:
@@ -181,7 +186,7 @@ def rank_steps(index: StepIndex, text: str, scope: StepScope) -> StepRanking:
         number: numbers[number] * (DATE_FACTOR if adjust.has_date(each.facts) else 1.0) + 2 * each.score
         for number, each in best.items()
     }
-    return StepRanking(ranked, by_number, min(1.0, covered / words.weight), unknown, turns)
+    return StepRanking(ranked, by_number, min(1.0, covered / words.weight), unknown, words.weight, turns)
 
 
 def _look_up_words(index: StepIndex, text: str, scope: StepScope, frame: Collection[str]) -> _FoundWords:
@@ -255,6 +260,7 @@ def _score_turns(
         for id_, factor in turns.items():
             sums[id_] += weight * factor
     count = MAX_SCOPED_SEEDS if scope.turns <= SCOPED_TURNS else MAX_SEEDS
+    count = min(count, max(MIN_SEEDS, SEEDS_PER_RESULT * scope.limit))
     count = count if scope.accepts is None else MAX_FILTERED_SEEDS
     seeds = [id_ for _, id_ in nlargest(count, ((value, id_) for id_, value in sums.items()))]
     candidates = {id_ + distance for id_ in seeds for distance in range(-NEIGHBORS, NEIGHBORS + 1)}
@@ -267,6 +273,8 @@ def _score_turns(
         for id_ in near
         if (fact := facts.get(id_)) is not None
     }
+    # A neighbour may be outside of the scope.
+    accepted = {id_: facts[id_] for id_ in candidates & facts.keys() if scope.holds(id_, facts[id_])}
     scores: defaultdict[int, float] = defaultdict(float)
     covered: defaultdict[int, float] = defaultdict(float)
     for weight, turns in found:
@@ -278,16 +286,12 @@ def _score_turns(
             value = factor * norm[id_]
             for distance, decay in DECAYS if factor == 1.0 else REST_DECAYS:
                 there = id_ + distance
-                if there in candidates and decay * value > best.get(there, 0.0):
+                if there in accepted and decay * value > best.get(there, 0.0):
                     best[there] = decay * value
         for id_, value in best.items():
             scores[id_] += weight * value
-            covered[id_] += weight * min(1.0, value)
-    # A neighbour may be outside of the scope.
-    accepted = {
-        id_: (score, facts[id_]) for id_, score in scores.items() if id_ in facts and scope.holds(id_, facts[id_])
-    }
-    return accepted, max((covered[id_] for id_ in accepted), default=0.0)
+            covered[id_] += weight * value if value < 1.0 else weight
+    return {id_: (score, accepted[id_]) for id_, score in scores.items()}, max(covered.values(), default=0.0)
 
 
 def _merge_ids(ids: Collection[int]) -> list[tuple[int, int]]:
@@ -308,12 +312,10 @@ def _score_numbers(found: Sequence[_WordPostings], numbers: set[int]) -> dict[in
     """Return the score of branches: how many turns of each have how many of the words."""
     scores = dict.fromkeys(numbers, 0.0)
     for weight, turns in found:
-        counts: defaultdict[int, int] = defaultdict(int)
-        for id_ in turns:
-            counts[id_ >> TURN_BITS] += 1
-        for number, count in counts.items():
-            if number in scores:
-                scores[number] += weight * count * (1 + SATURATION) / (count + SATURATION)
+        counts = Counter([id_ >> TURN_BITS for id_ in turns])
+        for number in counts.keys() & numbers:
+            count = counts[number]
+            scores[number] += weight * count * (1 + SATURATION) / (count + SATURATION)
     return scores
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.errors import FileError
 from nexus_core.history.truncation import HistoryItem
@@ -29,7 +29,7 @@ from nexus_core.types.plugins import Finding
 from nexus_core.types.prompt import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from nexus_core.history.truncation import FitLimits, KeptItems
     from nexus_core.request.input import SectionEntry
@@ -116,9 +116,9 @@ def find_known_context(
     memories = {section.id.removeprefix(MEMORY_ID_PREFIX) for section in known.lead}
     if cache is not None:
         memories |= {
-            entry.id.removeprefix(MEMORY_ID_PREFIX)
-            for item, entry in find_injected_memories(cache, history)
-            if build_memory_key(item.turn, entry.id) not in known.unsent
+            entry["id"].removeprefix(MEMORY_ID_PREFIX)
+            for item, entry in _list_injected_entries(cache, history)
+            if build_memory_key(item.turn, entry["id"]) not in known.unsent
         }
     return RecallExclusions(uris, memories)
 
@@ -130,11 +130,19 @@ def find_injected_memories(
     cache: ThreadCache, items: Sequence[HistoryItem]
 ) -> Iterator[tuple[HistoryItem, SectionEntry]]:
     """Yield the memories in user messages, each with its message."""
+    for item, stored in _list_injected_entries(cache, items):
+        yield item, read_section_entries([stored])[0]
+
+
+def _list_injected_entries(
+    cache: ThreadCache, items: Sequence[HistoryItem]
+) -> Iterator[tuple[HistoryItem, Mapping[str, Any]]]:
+    """Yield the stored entries of memories in user messages, which are cheaper than parsed ones."""
     for item in items:
         if item.is_input and item.step:
             payload = cache.get_step(item.step).payload
-            for entry in read_section_entries(payload.section_entries) if isinstance(payload, RenderedPayload) else ():
-                if entry.id.startswith(MEMORY_ID_PREFIX) and not entry.refusal:
+            for entry in payload.section_entries if isinstance(payload, RenderedPayload) else ():
+                if str(entry["id"]).startswith(MEMORY_ID_PREFIX) and not entry.get("refusal"):
                     yield item, entry
 
 
@@ -154,6 +162,8 @@ def strip_memories(
         unsent: The memories to take out, as `unsent_memories` has them.
         sizer: Counts tokens and bytes of messages.
     """
+    if not unsent:
+        return [*items]
     stripped: dict[int, list[SectionEntry]] = {}
     for item, entry in find_injected_memories(cache, items):
         if build_memory_key(item.turn, entry.id) in unsent:

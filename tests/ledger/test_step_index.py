@@ -11,8 +11,9 @@ import pytest
 
 from nexus_core import UnknownNameError
 from nexus_core.ledger.ledger import StoreLedger
-from nexus_core.memory.search import SearchResult, StepQuery, search_steps
-from nexus_core.types.ledger import NewStep
+from nexus_core.memory.search import SearchResult, StepQuery, read_facet_steps, search_steps
+from nexus_core.memory.step_index import IndexedStep
+from nexus_core.types.ledger import NewStep, Step
 from nexus_core.types.messages import Message, Role, Text, ToolCall, ToolResult
 from nexus_plugins.ledger.sqlite import SqliteLedger, open_sqlite
 from tests.ledger.backends import Backend, add, said, tell
@@ -105,6 +106,70 @@ def test_search_filters_by_role_kind_and_time(ledger: StoreLedger) -> None:
     assert len(ask(ledger, "flour", limit=2)) == 2
     with pytest.raises(UnknownNameError, match="role"):
         ask(ledger, "flour", roles=("asistant",))
+
+
+def run_release(ledger: StoreLedger) -> None:
+    """A session that mentions a release, and runs the command for it."""
+    command = Message("assistant", [ToolCall("1", "Bash", {"command": "make release"})])
+    ledger.create("work", data={"cwd": "/srv/app"})
+    add(ledger, "work", spoken("user", "The release notes and the release command are in the release handbook."))
+    for number in range(8):
+        add(ledger, "work", spoken("user", f"Filler number {number}."))
+    add(ledger, "work", NewStep(kind="turn", closes=True, messages=(command,)))
+
+
+def test_search_prefers_the_step_with_the_fact_that_a_question_asks_for(ledger: StoreLedger) -> None:
+    run_release(ledger)
+
+    result = search_steps(ledger, StepQuery(text="which command did we run for the release?"))
+
+    assert result.hits[0].role == "assistant"
+
+
+def test_search_filters_by_facet(ledger: StoreLedger) -> None:
+    run_release(ledger)
+
+    [only] = ask(ledger, "release", facets=("command",))
+
+    assert "make release" in only
+    assert ask(ledger, "release", facets=("error",)) == []
+    with pytest.raises(UnknownNameError):
+        ask(ledger, "release", facets=("colour",))
+
+
+def test_steps_with_a_facet_are_read_once_and_the_newest_first(ledger: StoreLedger) -> None:
+    ledger.create("s", data={"cwd": "/srv/app"})
+    add(ledger, "s", spoken("user", "Always use tabs in the parser.", created=1_000_000))
+    cache: dict[IndexedStep, str] = {}
+    read: list[str] = []
+
+    def read_text(step: Step, _session: str) -> str:
+        read.append(step.id)
+        return step.messages[0].content
+
+    def list_rules(**scope: object) -> list[str]:
+        query = StepQuery(text="", facets=("rule",), **scope)  # type: ignore[arg-type]
+        return read_facet_steps(ledger, query, read_text, cache)
+
+    assert list_rules() == ["Always use tabs in the parser."]
+    add(ledger, "s", spoken("user", "Never push on Fridays, please.", created=2_000_000))
+    add(ledger, "s", spoken("user", "What is new?", created=3_000_000))
+
+    assert list_rules() == ["Never push on Fridays, please.", "Always use tabs in the parser."]
+    assert len(read) == 2
+    assert list_rules(directory="/srv/other") == list_rules(exclude_sessions=("s",)) == []
+
+
+def test_forgotten_step_is_not_among_those_with_a_facet(ledger: StoreLedger) -> None:
+    ledger.create("s")
+    step = add(ledger, "s", spoken("user", "Always use tabs in the parser."))
+    cache: dict[IndexedStep, str] = {}
+    query = StepQuery(text="", facets=("rule",))
+    assert read_facet_steps(ledger, query, lambda _, session: session, cache) == ["s"]
+
+    forget(ledger, "s", step.id)
+
+    assert read_facet_steps(ledger, query, lambda _, session: session, cache) == []
 
 
 def test_search_shows_what_a_session_repeats_once(ledger: StoreLedger) -> None:

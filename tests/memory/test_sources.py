@@ -163,6 +163,18 @@ def test_what_an_agent_tells_its_worker_is_no_rule(nexus: Nexus) -> None:
     assert search(nexus, "preferences", "run the linter") == []
 
 
+def test_rule_that_another_program_recorded_is_found_and_a_deleted_one_is_not(nexus: Nexus) -> None:
+    say(nexus, "first", "Always run the linter before you commit.")
+    assert [each.session for each in search(nexus, "preferences", "May I commit, linter?")] == ["first"]
+    with Nexus(nexus.cwd, defaults=False) as other:
+        say(other, "second", "Never commit without the linter.")
+
+    assert {each.session for each in search(nexus, "preferences", "May I commit, linter?")} == {"first", "second"}
+    nexus.delete_session("first")
+
+    assert [each.session for each in search(nexus, "preferences", "May I commit, linter?")] == ["second"]
+
+
 def test_rules_of_other_directories_need_the_scope(nexus: Nexus, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     with Nexus(tmp_path / "other", defaults=False) as other:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 MAX_EPISODES = 100
 MAX_EPISODE_CHARACTERS = 1200
 """Characters of a turn that are quoted: its part with the most words of the query."""
-SCORE_SCALE = 2.0
-"""Turns that cover 10 % of a query reach the floor for injection (0.2). Measured, that loses two points of recall; a
-floor at 20 % loses five."""
+SCORE_SCALE = 1.05
+"""Turns whose score is 19 % of the weight of the query's words reach the floor for injection (0.2). Measured, that and
+the cut far below the best turn lose two points of recall together; 25 % would lose three."""
 _UNKNOWN_NAME_SCORE = 0.1
 """The highest score of an answer about a name that was never mentioned: below the floor for injection."""
 _MAX_SEARCHED = 400
@@ -50,9 +50,8 @@ def search_episodes(ledger: Ledger, query: MemoryQuery) -> list[Memory]:
     if len(hits) < len(result.strong_hits) and len(result.hits) == limit:
         result = search_steps(ledger, replace(asked, limit=_MAX_SEARCHED))
         hits = _keep_sender(ledger, query, result.strong_hits)[:limit]
-    best = result.hits[0].score if result.hits else 0.0
     most = _UNKNOWN_NAME_SCORE if result.unknown_names else 1.0
-    scale = SCORE_SCALE * result.coverage / (best or 1.0)
+    scale = SCORE_SCALE / result.weight
     return [_build_episode(hit, min(most, scale * hit.score)) for hit in hits if hit.text.strip()]
 
 
