@@ -58,10 +58,10 @@ class Client:
         home: str | os.PathLike[str] | None = None,
         timeout: float | None = 60.0,
     ) -> None:
+        self._address = _find_address(url, token, home)
         _require_httpx()
         import httpx2
 
-        self._address = _find_address(url, token, home)
         self._ids = count(1)
         self._http = httpx2.Client(**_build_options(self._address, timeout))
 
@@ -213,10 +213,10 @@ class AsyncClient:
         home: str | os.PathLike[str] | None = None,
         timeout: float | None = 60.0,
     ) -> None:
+        self._address = _find_address(url, token, home)
         _require_httpx()
         import httpx2
 
-        self._address = _find_address(url, token, home)
         self._ids = count(1)
         self._http = httpx2.AsyncClient(**_build_options(self._address, timeout))
 

@@ -22,6 +22,7 @@ import pytest
 from nexus_core import Nexus
 from nexus_core.rpc import Client
 from nexus_core.rpc.server import open_listener
+from nexus_core.testing import write_files
 from tests.agents.wire import KEY, VARIABLE, streamed, write_settings
 from tests.conftest import ROOT, Cli
 from tests.plugins.providers.endpoints import Server, serving
@@ -198,7 +199,10 @@ def test_port_in_use_is_a_clear_error(cli: Cli, work: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [["serve"], ["rpc", "list_agents"]])
-def test_missing_extra_names_the_install_command(cli: Cli, command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_extra_names_the_install_command(
+    cli: Cli, nexus_home: Path, command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_files(nexus_home, {"server.json": '{"url": "http://127.0.0.1:1", "token": "x"}'})
     for module in ("nexus_core.rpc.client", "nexus_core.cli.commands.serve"):
         monkeypatch.setattr(f"{module}.find_spec", lambda _name: None)
     outcome = cli(*command)
