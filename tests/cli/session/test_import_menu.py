@@ -137,6 +137,9 @@ def test_a_watched_file_that_cannot_be_read_is_reported_and_tried_again(tmp_path
     def refuse(_names: Sequence[str]) -> None:
         raise FileError("the transcript is empty", where="log.jsonl")
 
-    printed = watch(["log.jsonl"], tmp_path, refuse, lambda: file.write_text("more", encoding="utf-8") and None)
+    def grow() -> None:
+        file.write_text("more", encoding="utf-8")
+
+    printed = watch(["log.jsonl"], tmp_path, refuse, grow)
 
     assert ["empty" in each for each in printed] == [True, True, False]
