@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from nexus_core.types.messages import JSON, Part, ResultPart, Role, Stop
 
 
+_MAX_COMPARED_ENTRIES = 5
+"""Entries that are searched for a text that a program repeats, so that a long file takes linear time."""
+
+
 class _MutableEntry:
     """An entry to which later lines add parts."""
 
@@ -180,10 +184,10 @@ class EntryCollector:
         self._account.note(record.number, text)
 
     def has_text(self, role: Role, text: str) -> bool:
-        """True if an entry of the main conversation has the role and the text."""
+        """True if one of the last entries of the main conversation has the role and the text."""
         return any(
             each.role == role and text == "\n".join(part.text for part in each.parts if isinstance(part, Text))
-            for each in reversed(self._main)
+            for each in self._main[-_MAX_COMPARED_ENTRIES:]
         )
 
     @property

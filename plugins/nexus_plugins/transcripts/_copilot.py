@@ -62,6 +62,7 @@ class _CopilotReader:
         self._session: dict[str, Any] = {}
         self._system: list[Message] = []
         self._agents: dict[str, str] = {}  # by the call that started it
+        self._agent_names: set[str] = set()
         self._calls: set[str] = set()
         self._reasoning: dict[str, list[tuple[JsonLine, str]]] = {}  # by agent, of the message that follows
 
@@ -194,7 +195,8 @@ class _CopilotReader:
 
     def _read_subagent(self, record: JsonLine, data: dict[str, Any]) -> None:
         call, name = find_text(data, "toolCallId"), find_text(data, "agentName")
-        self._agents[call] = f"{name}-{call}" if name in self._agents.values() else name
+        self._agents[call] = f"{name}-{call}" if name in self._agent_names else name
+        self._agent_names.add(name)
         self._found.keep(record)
 
     def _read_compaction(self, record: JsonLine, data: dict[str, Any]) -> None:

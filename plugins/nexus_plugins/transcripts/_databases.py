@@ -6,7 +6,6 @@ log.
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -14,6 +13,7 @@ from urllib.parse import quote
 from nexus_core.plugin.transcripts import TranscriptError
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -60,6 +60,8 @@ def open_database(path: Path, *tables: str) -> Iterator[Database | None]:
     Raises:
         TranscriptError: It cannot be read.
     """
+    import sqlite3  # most transcripts are not in a database
+
     if path.is_symlink() or not path.is_file():
         yield None
         return

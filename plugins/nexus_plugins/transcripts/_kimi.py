@@ -92,6 +92,7 @@ class _KimiReader:
         self._tools: tuple[Tool, ...] = ()
         self._names: dict[str, str] = {}  # of tools, by call
         self._step = ""
+        self._own_agent = find_folder(account.name, "wire.jsonl") or _MAIN_AGENT
 
     def read(self, records: Sequence[JsonLine]) -> Transcript:
         readers = {
@@ -238,8 +239,7 @@ class _KimiReader:
     def _find_agent(self, record: JsonLine) -> str:
         """Return the agent of a record, "" for the one whose file it is."""
         agent = find_text(record.value, "agentId")
-        own = find_folder(self._account.name, "wire.jsonl") or _MAIN_AGENT
-        return "" if agent in ("", own) else agent
+        return "" if agent in ("", self._own_agent) else agent
 
 
 def _read_usage(given: dict[str, Any]) -> Usage | None:

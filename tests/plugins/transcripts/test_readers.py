@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -568,3 +570,18 @@ def test_arguments_that_are_no_object_stay_as_the_model_wrote_them() -> None:
 
     (call,) = transcript.entries[1].message.tool_calls
     assert call == ToolCall("c", "oven", {}, "{broken")
+
+
+@pytest.mark.slow
+def test_no_reader_is_imported_to_show_a_prompt(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "from nexus_core.cli.run import run\n"
+        "code = run(['show'])\n"
+        "loaded = [name for name in sys.modules if 'transcripts' in name]\n"
+        "print(code, loaded, file=sys.stderr)\n"
+    )
+
+    outcome = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+
+    assert outcome.stderr.splitlines()[-1] == "0 []"
