@@ -133,7 +133,7 @@ MAX_EXCERPT_CHARACTERS = 200
 """Characters of each part; no line of a table is longer."""
 _MAX_ARGUMENT_CHARACTERS = 60
 """Characters of an argument, so that those behind a long one are seen too."""
-CLOCK_PREFIX = re.compile(r"\ACurrent time: [0-9T:-]++Z\nTimezone: [^\n]*+\n(?:[^\n]++\n)*+\n")
+CLOCK_PREFIX = re.compile(r"\ACurrent time: [0-9T:-]++Z\nTimezone: [^\n]*+\n(?>(?:[^\n]++\n)*)\n")
 """What sessions write before the text of a user message."""
 
 

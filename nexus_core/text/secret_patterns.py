@@ -417,12 +417,19 @@ _KEYWORD_PATTERNS = {
 }
 _ESCAPED_NAMES = re.compile(
     "|".join(
-        "".join(sign if sign.isascii() else rf"\\{{1,31}}u{ord(sign):04x}" for sign in word)
+        "".join(sign if sign.isascii() else rf"(?<!\\)\\{{1,31}}u{ord(sign):04x}" for sign in word)
         for word in _FOREIGN_KEYWORDS
         if not word.isascii()
     )
 )
 """These names in JSON inside a text."""
+_DISGUISED_NAMES = re.compile(
+    "|".join(
+        "".join(rf"(?:{sign}|(?<!\\)\\{{1,31}}u00(?:{ord(sign):02x}|{ord(sign.upper()):02x}))" for sign in word)
+        for word in ("password", "passwd", "passphrase", "secret", "token")
+    )
+)
+"""Names of which a JSON text has escaped letters that need no escape: `\\u0070assword`."""
 
 
 class _SecretName(NamedTuple):
@@ -452,6 +459,10 @@ def _find_names(text: str, lowered: str) -> Iterator[_SecretName]:
     if "\\u" in lowered:
         for match in _ESCAPED_NAMES.finditer(lowered):
             yield _SecretName(match.start(), match.end(), "password", "password")
+        if "u00" in lowered:
+            for match in _DISGUISED_NAMES.finditer(lowered):
+                if "\\" in match[0]:
+                    yield _SecretName(match.start(), match.end(), "password", "password")
 
 
 def _match_name(text: str, lowered: str, keyword: str, at: int) -> _SecretName | None:
@@ -499,8 +510,10 @@ def _rank_name(text: str, lowered: str, keyword: str, at: int, end: int) -> tupl
 _QUOTE = r"(?:\\{0,31}[\"'`]|&quot;|&#3[49];|%22|\\u0022|\u201c|\\{1,31}u201c)"
 _AFTER_NAME = re.compile(
     rf"(?:{_QUOTE}|[*_]{{1,3}})?\]?\)?[ \t]{{0,20}}"
-    r"(?:(?P<sep>=>|:=|={1,3}|%3[dD]|[\uff1a\uff1d]|\\{1,31}u[fF][fF]1[aAdD]"
-    r"|:[ \t]{0,3}[Ss]tr(?:ing)?[ \t]{0,3}=|:(?!:)(?:[ \t]{0,3}[|>][-+]?[ \t]{0,3}(?:\n|\\{1,31}n)[ \t]{1,20})?)"
+    r"(?:(?P<sep>=>|:=|={1,3}|%3[dD]|%3[aA](?:%20|\+)?|[\uff1a\uff1d]|\\{1,31}u[fF][fF]1[aAdD]"
+    r"|:[ \t]{0,3}[Ss]tr(?:ing)?[ \t]{0,3}=|:(?!:)(?:[ \t]{0,3}[|>][-+]?[ \t]{0,3}(?:\n|\\{1,31}n)[ \t]{1,20}"
+    r"|(?:\r?\n|\\{1,31}n)[ \t]{0,20}(?=[^\s\\\"'<>(){}\[\]=:,;]{7,256}[^\s\\\"'<>(){}\[\]:,;.?]={0,2}"
+    r"[ \t]{0,4}(?:\r?\n|\\{1,31}[nr]|\\{0,31}\"|\Z)))?)"
     r"|(?P<comma>(?<=[\"']),(?=[ \t]{0,3}\\{0,31}[\"']))"
     rf"|(?P<pair>[,;]?(?:\s|\\{{1,31}}[nrt]){{0,40}}{_QUOTE}?value{_QUOTE}?[ \t]{{0,3}}[:=])"
     r"|(?P<tag>>)|(?P<cell>\|)|(?P<is>is\b|was\b)|(?P<gap>))"
@@ -789,6 +802,21 @@ _PHRASES = (
             rf"machine{_GAP}[^\s\\]{{1,200}}{_GAP}(?:(?:login|account){_GAP}[^\s\\]{{1,200}}{_GAP}){{0,2}}password{_GAP}"
             rf"(?P<secret>{_BARE}{{4,512}})"
         ),
+        "value",
+    ),
+    (
+        ("<key>",),
+        "password",
+        (
+            r"<key>[^<>]{0,64}(?:passw(?:or)?d|passphrase|secret|token|api[ _-]?key)[^<>]{0,16}</key>"
+            r"(?:\s|\\{1,31}[nrt]){0,40}<string>(?P<secret>[^<>\s\\]{6,4096})(?=</string>)"
+        ),
+        "digit",
+    ),
+    (
+        ("wifi:",),
+        "password",
+        r"wifi:(?:[a-oq-z]:(?:[^;\\\n]|\\.){0,64};){0,6}p:\\{0,31}\"?(?P<secret>(?:[^;\\\s\"]|\\[;,:\\\"]){6,128})(?=\\{0,31}\"?;)",
         "value",
     ),
     (("identified by",), "password", r"identified by\s{1,4}(?:password\s{1,4})?'(?P<secret>[^'\n\\]{4,256})", "digit"),

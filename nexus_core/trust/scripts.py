@@ -36,7 +36,7 @@ _MODULE_REFERENCE = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?::[\w.]+(?:\
 # `$PWD/run.sh`, `${workspaceFolder}/run.sh`: the variable is most often the workspace
 _VARIABLE = re.compile(r"\$\{?[\w:]++\}?/?")
 # `${SCRIPT:-./run.sh}`: without the variable, the default is started
-_DEFAULT = re.compile(r"\$\{(?:[^{}:]++|:(?!-))*+:-([^{}]*+)\}")
+_DEFAULT = re.compile(r"\$\{(?>(?:[^{}:]++|:(?!-))*):-([^{}]*+)\}")
 _REFERENCE = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)(?::-[^{}]*)?\}")
 _GLOB = re.compile(r"[*?\[]")
 # Another process, or this one under another name: its directory is not known before it runs.

@@ -26,9 +26,9 @@ _MEMORY_SUMMARY = re.compile(r"<memory_summary>\n(.*?)\n</memory_summary>\n\n", 
 _SECTION_END = "\n</current_section>\n"
 # Texts have no such tags of their own, so the first end is the only one, and no other is tried.
 _MOMENT_BODY = re.compile(
-    r"(?:<current_time>([^<\n]*+)</current_time>\n)?+"
-    r"(?:<current_facts>\n(.*?)\n</current_facts>\n)?+"
-    rf"((?:<current_section>\n(?>.*?{_SECTION_END}))*+)"
+    r"(?>(?:<current_time>([^<\n]*+)</current_time>\n)?)"
+    r"(?>(?:<current_facts>\n(.*?)\n</current_facts>\n)?)"
+    rf"((?>(?:<current_section>\n(?>.*?{_SECTION_END}))*))"
     r"<human_input>\n(.*)\n</human_input>",
     re.DOTALL,
 )
