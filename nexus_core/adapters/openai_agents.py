@@ -33,7 +33,7 @@ from nexus_core.tokens.counters import open_counter
 from nexus_core.types.assembled import CacheReport
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Message, Opaque
-from nexus_core.types.payloads import CompactionPayload, RevertPayload, SessionPayload, TurnPayload
+from nexus_core.types.payloads import CompactionPayload, ExternalTurnPayload, RevertPayload, SessionPayload
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -78,7 +78,7 @@ class SessionItemStore:
         messages = tuple(map(_read_item, blocks))
         counter = open_counter(host=self._nexus.host)
         is_given_by_messages = _is_long(blocks) and _write_items(messages) == blocks
-        payload = TurnPayload() if is_given_by_messages else TurnPayload(items=blocks)
+        payload = ExternalTurnPayload() if is_given_by_messages else ExternalTurnPayload(items=blocks)
         step = NewStep(
             kind="turn",
             closes=True,
@@ -177,7 +177,7 @@ def _iterate_newest_first(steps: Iterable[Step], begin: str | None) -> Iterator[
         payload = step.payload
         popped += (payload.popped or 0) if isinstance(payload, RevertPayload) else 0
         if step.kind not in STEP_KINDS_WITHOUT_ITEMS:
-            stored = payload.items if isinstance(payload, TurnPayload) else None
+            stored = payload.items if isinstance(payload, ExternalTurnPayload) else None
             items = _write_items(step.messages) if stored is None else stored
             left = max(len(items) - popped, 0)
             popped -= len(items) - left

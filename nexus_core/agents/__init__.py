@@ -25,11 +25,11 @@ if TYPE_CHECKING:
         DoneEvent,
         MemoryEvent,
         PermissionEvent,
+        SteeringMessageEvent,
         StepEvent,
         ToolCallEvent,
         ToolResultEvent,
         UsageEvent,
-        UserMessageEvent,
     )
     from nexus_core.agents.tools import FunctionTool, ToolRunner, tool
     from nexus_core.types.providers import ReasoningDelta, TextDelta
@@ -49,7 +49,7 @@ _HOMES = {
     "ToolResultEvent": "nexus_core.agents.events",
     "ToolRunner": "nexus_core.agents.tools",
     "UsageEvent": "nexus_core.agents.events",
-    "UserMessageEvent": "nexus_core.agents.events",
+    "SteeringMessageEvent": "nexus_core.agents.events",
     "tool": "nexus_core.agents.tools",
 }
 """The module of each name."""
@@ -63,13 +63,13 @@ __all__ = [
     "MemoryEvent",
     "PermissionEvent",
     "ReasoningDelta",
+    "SteeringMessageEvent",
     "StepEvent",
     "TextDelta",
     "ToolCallEvent",
     "ToolResultEvent",
     "ToolRunner",
     "UsageEvent",
-    "UserMessageEvent",
     "tool",
 ]
 

@@ -57,7 +57,7 @@ class EventQueue(Generic[T]):
         return values
 
 
-class ThreadWait:
+class BackgroundWork:
     """Base of work in another thread that a turn waits for."""
 
     def wait(self) -> Any:  # noqa: ANN401 - of any type

@@ -79,7 +79,7 @@ class MemoryEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class UserMessageEvent:
+class SteeringMessageEvent:
     """A user message that arrived during the turn is stored. The model reads it next.
 
     Attributes:
@@ -124,7 +124,7 @@ AgentEvent = (
     | StepEvent
     | CompactionEvent
     | MemoryEvent
-    | UserMessageEvent
+    | SteeringMessageEvent
     | UsageEvent
     | DoneEvent
 )

@@ -12,18 +12,18 @@ import threading
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args
 
-from nexus_core.agents.event_queue import EventQueue, ThreadWait, start_daemon
+from nexus_core.agents.event_queue import BackgroundWork, EventQueue, start_daemon
 from nexus_core.agents.events import (
     AgentEvent,
     CompactionEvent,
     DoneEvent,
     MemoryEvent,
     PermissionEvent,
+    SteeringMessageEvent,
     StepEvent,
     ToolCallEvent,
     ToolResultEvent,
     UsageEvent,
-    UserMessageEvent,
 )
 from nexus_core.agents.permissions import decide_call
 from nexus_core.agents.tools import DEFAULT_TOOL_SECONDS, ToolRun, describe_tool_error
@@ -81,7 +81,7 @@ class AgentLogger(Protocol):
         """Log a model call and what came of it."""
 
 
-class ModelCall(ThreadWait):
+class ProviderStream(BackgroundWork):
     """Provider stream that is read in its own thread.
 
     Args:
@@ -237,7 +237,7 @@ class AgentLoop:
         context: AssembledContext | None = None
         for message, event in self.take_messages():
             context = yield from self._ask(message, interrupt=True, event=event)
-            yield UserMessageEvent(message)
+            yield SteeringMessageEvent(message)
         return context or (yield from self._assemble(self.engine.next()))
 
     def _answer(self, context: AssembledContext) -> TurnOperation:
@@ -321,7 +321,7 @@ class AgentLoop:
     def _read_stream(
         self, provider: Provider, context: AssembledContext, signal: CancelSignal
     ) -> Generator[Any, Any, ProviderReply]:
-        call = ModelCall(provider, context, signal)
+        call = ProviderStream(provider, context, signal)
         reply: ProviderReply | None = None
         try:
             while True:
@@ -476,7 +476,7 @@ def drive(turn: TurnOperation) -> Iterator[AgentEvent]:
                     yield item
                 continue
             try:
-                value = item.wait() if isinstance(item, ThreadWait) else settle(item())
+                value = item.wait() if isinstance(item, BackgroundWork) else settle(item())
             except KeyboardInterrupt as pressed:
                 interruption, error = pressed, TurnCancelled()
             except Exception as raised:  # noqa: BLE001 - the turn handles it
@@ -529,13 +529,13 @@ class _AwaitableResult(NamedTuple):
     value: Any
 
 
-_PAUSES = (*_EVENTS, ThreadWait, LongCall, _AwaitableResult)
+_PAUSES = (*_EVENTS, BackgroundWork, LongCall, _AwaitableResult)
 """What ends a stretch of blocking calls."""
 
 
 async def _wait_for(pause: Any) -> object:  # noqa: ANN401 - what a turn yields
     """Return the result of a wait, a long call or an awaitable."""
-    if isinstance(pause, ThreadWait):
+    if isinstance(pause, BackgroundWork):
         found: object = await pause.wait_async()
         return found
     value = await asyncio.to_thread(pause) if isinstance(pause, LongCall) else pause.value

@@ -13,7 +13,7 @@ from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, get_type_hints, overload, runtime_checkable
 
-from nexus_core.agents.event_queue import EventQueue, ThreadWait, start_daemon
+from nexus_core.agents.event_queue import BackgroundWork, EventQueue, start_daemon
 from nexus_core.agents.permissions import TOOL_RISKS
 from nexus_core.errors import UnknownNameError, UsageError
 from nexus_core.text.safety import repair_surrogates
@@ -259,7 +259,7 @@ class ToolRunOutcome(NamedTuple):
     seconds: float = 0.0
 
 
-class ToolRun(ThreadWait):
+class ToolRun(BackgroundWork):
     """A tool that is being run, for blocking and async loops.
 
     Functions run in a thread of their own, because nothing else ends a wait for one that hangs. In an async loop,

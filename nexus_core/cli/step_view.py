@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nexus_core.thread.state import RecordedCall, Turn
     from nexus_core.types.ledger import Step
     from nexus_core.types.messages import Message, Part, Usage
-    from nexus_core.types.payloads import CallKey
+    from nexus_core.types.payloads import ToolCallKey
 
 
 def step_to_json(step: Step) -> dict[str, object]:
@@ -57,7 +57,7 @@ def call_to_json(call: RecordedCall) -> dict[str, object]:
     return facts if call.raw is None else facts | {"raw": call.raw}
 
 
-def format_call_key(key: CallKey) -> str:
+def format_call_key(key: ToolCallKey) -> str:
     """Return the key of a call as `STEP:INDEX`."""
     return f"{key.step}:{key.place}"
 

@@ -21,7 +21,7 @@ from nexus_core.compaction.compose import (
 )
 from nexus_core.compaction.extractive import EXTRACTIVE_NAME
 from nexus_core.compaction.overflow import read_overflow
-from nexus_core.compaction.plan import CompactionTask
+from nexus_core.compaction.plan import CompactionGoal
 from nexus_core.compaction.prompts import redact_message
 from nexus_core.compaction.summarize import SummaryTask, ask_summarizers, find_summarizers
 from nexus_core.compaction.trigger import NoCompaction, find_block, plan_or_explain
@@ -87,7 +87,7 @@ class SessionMovedError(ConflictError):
     """Raised if another writer has changed what a summary is based on: compactions or pins."""
 
 
-class AutoCompaction(NamedTuple):
+class AutoCompactionOutcome(NamedTuple):
     """The outcome of an automatic compaction.
 
     Attributes:
@@ -128,7 +128,7 @@ def compact(thread: CompactionThread, focus: str, *, dry_run: bool) -> Operation
         BudgetError: What must stay does not fit, whatever is summarized.
         TurnError: The session is archived.
     """
-    task = CompactionTask("manual", focus)
+    task = CompactionGoal("manual", focus)
     for _ in range(MAX_COMPACTION_ATTEMPTS):
         state = yield from blocking(thread.read)
         if dry_run:
@@ -156,7 +156,7 @@ def preview_compaction(thread: CompactionThread, focus: str) -> Operation[Compac
 
 def _preview(thread: CompactionThread, focus: str) -> CompactionPreview:
     state = thread.read()
-    outcome = plan_or_explain(thread, state, CompactionTask("manual", focus))
+    outcome = plan_or_explain(thread, state, CompactionGoal("manual", focus))
     if isinstance(outcome, NoCompaction):
         _require_no_error(outcome)
         call, report, reason = None, None, outcome
@@ -165,7 +165,7 @@ def _preview(thread: CompactionThread, focus: str) -> CompactionPreview:
     if state.tip is None:
         return CompactionPreview(report, reason, reason)
     call = thread.plan(state) if call is None else call
-    due = plan_or_explain(thread, state, CompactionTask(call.trigger or "context_limit"), call)
+    due = plan_or_explain(thread, state, CompactionGoal(call.trigger or "context_limit"), call)
     return CompactionPreview(report, reason, due if isinstance(due, NoCompaction) else None)
 
 
@@ -177,26 +177,30 @@ def _require_no_error(outcome: CompactionReport | NoCompaction) -> CompactionRep
     return None
 
 
-def compact_automatically(thread: CompactionThread, state: SessionState, call: CallPlan) -> Operation[AutoCompaction]:
+def compact_automatically(
+    thread: CompactionThread, state: SessionState, call: CallPlan
+) -> Operation[AutoCompactionOutcome]:
     """Compact a session if its next call requires it."""
     if call.trigger is None:
-        return AutoCompaction()
+        return AutoCompactionOutcome()
     try:
-        outcome = yield from compact_now(thread, state, CompactionTask(call.trigger), call)
+        outcome = yield from compact_now(thread, state, CompactionGoal(call.trigger), call)
     except SessionMovedError:
-        return AutoCompaction(has_moved=True)
+        return AutoCompactionOutcome(has_moved=True)
     except (SummaryError, PluginError) as error:
-        return AutoCompaction(finding=Finding("compaction-failed", error.what), has_failed=True)
+        return AutoCompactionOutcome(finding=Finding("compaction-failed", error.what), has_failed=True)
     if not isinstance(outcome, NoCompaction):
-        return AutoCompaction(has_moved=True, finding=build_compacted_finding(outcome))
+        return AutoCompactionOutcome(has_moved=True, finding=build_compacted_finding(outcome))
     finding = None
     if outcome.code in COOLDOWN_CODES:
         finding = Finding("compaction-stopped", f"earlier turns are not summarized: {outcome.message}")
-    return AutoCompaction(finding=finding, floor=outcome.error if isinstance(outcome.error, BudgetError) else None)
+    return AutoCompactionOutcome(
+        finding=finding, floor=outcome.error if isinstance(outcome.error, BudgetError) else None
+    )
 
 
 def compact_now(
-    thread: CompactionThread, state: SessionState, task: CompactionTask, call: CallPlan | None = None
+    thread: CompactionThread, state: SessionState, task: CompactionGoal, call: CallPlan | None = None
 ) -> Operation[CompactionReport | NoCompaction]:
     """Compact a session in the state in which it was read.
 
@@ -539,7 +543,7 @@ def _has_older_media(call: CallPlan) -> bool:
 
 def _build_task(
     state: SessionState, call: CallPlan, overflow: Overflow, sent: TokenBudget | None, dialects: DialectRegistry
-) -> CompactionTask:
+) -> CompactionGoal:
     """Return the limit that the error implies, and what it reveals about the provider."""
     window, model, tokens = call.window, call.request.model, None if sent is None else sent.total - sent.margin
     limit = _compute_available(window.budget, overflow)
@@ -558,7 +562,7 @@ def _build_task(
         learned = learned if sizes is None else learned.replace(request_bytes=sizes)
     if tokens:
         limit = min(limit, int(tokens * ASSUMED_OVERFLOW_SHARE))
-    return CompactionTask(OVERFLOW_TRIGGER, limit=min(limit, window.available_tokens), learned=learned)
+    return CompactionGoal(OVERFLOW_TRIGGER, limit=min(limit, window.available_tokens), learned=learned)
 
 
 def _compute_available(allowance: TokenBudget, overflow: Overflow) -> int:

@@ -47,7 +47,7 @@ EXPECTED_SUMMARY_DIVISOR = 6
 """The part of the summarized tokens that a summary usually has, in addition to the previous summary's."""
 
 
-class CompactionTask(NamedTuple):
+class CompactionGoal(NamedTuple):
     """Trigger, focus and token limit of one compaction.
 
     Attributes:
@@ -79,7 +79,7 @@ class PlannedCompaction(NamedTuple):
         whole_messages: By step, the messages of which the model reads only the two ends, because a tool result is long.
     """
 
-    task: CompactionTask
+    task: CompactionGoal
     call: CallPlan
     options: CompactionOptions
     outline: ThreadOutline
@@ -142,7 +142,7 @@ class PlannedCompaction(NamedTuple):
 
 
 def plan_compaction(
-    thread: CompactionThread, state: SessionState, call: CallPlan, task: CompactionTask
+    thread: CompactionThread, state: SessionState, call: CallPlan, task: CompactionGoal
 ) -> PlannedCompaction | None:
     """Plan the compaction of a session; None if there is nothing to summarize.
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nexus_core.compaction.compact import CompactionThread
-    from nexus_core.compaction.plan import CompactionTask, PlannedCompaction
+    from nexus_core.compaction.plan import CompactionGoal, PlannedCompaction
     from nexus_core.errors import NexusError
     from nexus_core.request.build import CallPlan
     from nexus_core.thread.cache import ThreadCache
@@ -170,7 +170,7 @@ class NoCompaction(NamedTuple):
 
 
 def plan_or_explain(
-    thread: CompactionThread, state: SessionState, task: CompactionTask, call: CallPlan | None = None
+    thread: CompactionThread, state: SessionState, task: CompactionGoal, call: CallPlan | None = None
 ) -> PlannedCompaction | NoCompaction:
     """Return the plan of a compaction, or the reason why there is none. Blocks.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nexus_core.errors import TurnError, UsageError
 from nexus_core.thread.lookup import find_step
 from nexus_core.thread.projection import holds_turn_input
-from nexus_core.thread.state import MARKER_KINDS, RecordedBefore, append
+from nexus_core.thread.state import MARKER_KINDS, DuplicateStep, append
 from nexus_core.types.compaction import RevertedCompaction
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.payloads import CompactionPayload, PinPayload, RevertPayload
@@ -30,7 +30,7 @@ def undo(thread: CompactionThread) -> Operation[RevertedCompaction]:
         TurnError: No compaction is in effect.
     """
     step = yield from append(thread, lambda state: build_revert_step(thread.cache, state))
-    assert step is not None and not isinstance(step, RecordedBefore)  # noqa: S101, PT018 - a revert is always new
+    assert step is not None and not isinstance(step, DuplicateStep)  # noqa: S101, PT018 - a revert is always new
     reverted = step.payload.reverts if isinstance(step.payload, RevertPayload) else ""
     return RevertedCompaction(step.id, reverted, step.compaction)
 

@@ -26,7 +26,7 @@ from nexus_core.ledger.store import (
 )
 from nexus_core.types.base import blake2b
 from nexus_core.types.ledger import Step, StepKind
-from nexus_core.types.payloads import HasStepPayload, read_step_payload
+from nexus_core.types.payloads import StepPayloadMixin, read_step_payload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -341,7 +341,7 @@ for _name in StepRow._fields:
 # Written to the slots directly, because a thousand steps may be built to show one.
 _set_row, _set_blob = StoredStep.__dict__["_row"].__set__, StoredStep.__dict__["_blob"].__set__
 _set_closes, _set_messages, _set_data = (Step.__dict__[name].__set__ for name in ("closes", "messages", "data"))
-_set_payload = HasStepPayload.__dict__["payload"].__set__
+_set_payload = StepPayloadMixin.__dict__["payload"].__set__
 
 MAX_STEP_TOKENS = 1 << 53
 """Larger integers are not exact in every JSON parser."""

@@ -48,7 +48,7 @@ FactKey = tuple["FactClass", str]
 """Class and text: two facts with the same key are one."""
 
 
-class FoundFact(NamedTuple):
+class MessageFact(NamedTuple):
     """A fact in one message."""
 
     kind: FactClass
@@ -145,7 +145,7 @@ class _FactCollector:
             known = self.facts["command", running.popleft()]
             self.facts["command", known.text] = replace(known, note=find_exit_code(result))
 
-    def add(self, found: FoundFact, step: str, position: int) -> None:
+    def add(self, found: MessageFact, step: str, position: int) -> None:
         known = self.facts.get(found.key)
         fact = Fact(found.kind, found.text, found.note, step, 1, position)
         if known is None:
@@ -156,7 +156,7 @@ class _FactCollector:
             self.facts[found.key] = _join_facts(known, fact)
 
 
-def _find_message_facts(message: Message, collector: _FactCollector) -> Iterator[FoundFact]:
+def _find_message_facts(message: Message, collector: _FactCollector) -> Iterator[MessageFact]:
     if message.role == "system":
         return
     for part in message.parts:
@@ -170,34 +170,36 @@ def _find_message_facts(message: Message, collector: _FactCollector) -> Iterator
             yield from _find_result_facts(part, collector.calls.get(part.call_id))
 
 
-def _find_text_facts(text: str, *, is_user: bool) -> Iterator[FoundFact]:
+def _find_text_facts(text: str, *, is_user: bool) -> Iterator[MessageFact]:
     """Yield the facts of a text, with decisions, code names and dates.
 
     Tool results contain too many of the last two. Errors that a model writes about are in the tool results before.
     """
-    yield from (FoundFact("decision", each.text, each.note) for each in find_decisions(text))
-    yield from (FoundFact(kind, each) for kind, each in find_facts(text, with_errors=is_user))
-    yield from (FoundFact("identifier", name) for name in islice(drop_duplicates(find_code(text)), MAX_FACTS_PER_TEXT))
-    yield from (FoundFact("number", day) for day in islice(drop_duplicates(find_dates(text)), MAX_FACTS_PER_TEXT))
+    yield from (MessageFact("decision", each.text, each.note) for each in find_decisions(text))
+    yield from (MessageFact(kind, each) for kind, each in find_facts(text, with_errors=is_user))
+    yield from (
+        MessageFact("identifier", name) for name in islice(drop_duplicates(find_code(text)), MAX_FACTS_PER_TEXT)
+    )
+    yield from (MessageFact("number", day) for day in islice(drop_duplicates(find_dates(text)), MAX_FACTS_PER_TEXT))
 
 
-def _find_result_facts(result: ToolResult, call: ToolCall | None) -> Iterator[FoundFact]:
+def _find_result_facts(result: ToolResult, call: ToolCall | None) -> Iterator[MessageFact]:
     """Yield the facts of a tool result; errors only if it is not the content of a file."""
     text = result.text
     if is_refusal(text):
         reason = " ".join(find_refusal_reason(text).split())[:MAX_FACT_CHARACTERS]
         refused = f"The user refused {_describe_call(call, result.name)}"
-        yield FoundFact("decision", f"{refused}: {reason}" if reason else f"{refused}.", "rejected")
+        yield MessageFact("decision", f"{refused}: {reason}" if reason else f"{refused}.", "rejected")
         return
     has_errors = result.is_error or call is None or not prints_content(call)
     counts: Counter[FactClass] = Counter()
     for kind, each in find_facts(text, with_errors=has_errors):
         counts[kind] += 1
         if counts[kind] <= MAX_DETAILS_PER_RESULT:
-            yield FoundFact(kind, each, FOLLOWING if kind == "error" and counts[kind] > FIRST_ERRORS else "")
+            yield MessageFact(kind, each, FOLLOWING if kind == "error" and counts[kind] > FIRST_ERRORS else "")
     failure = describe_failed_result(text) if result.is_error and not counts["error"] else ""
     if failure:
-        yield FoundFact("error", failure)
+        yield MessageFact("error", failure)
 
 
 def _describe_call(call: ToolCall | None, name: str) -> str:
@@ -208,19 +210,19 @@ def _describe_call(call: ToolCall | None, name: str) -> str:
     return " ".join(f"{call.name} {target}".split())
 
 
-def _find_call_facts(call: ToolCall, collector: _FactCollector) -> Iterator[FoundFact]:
+def _find_call_facts(call: ToolCall, collector: _FactCollector) -> Iterator[MessageFact]:
     paths = set()
     for path, effect in list_touched_paths(call):
         paths.add(path)
-        yield FoundFact("path", path, effect)
+        yield MessageFact("path", path, effect)
     collector.calls[call.id] = call
     command = find_command(call)
     if command:
-        yield FoundFact("command", command)
+        yield MessageFact("command", command)
         collector.running[call.id].append(command)
     for kind, text in find_facts(list_other_arguments(call)):
         if text not in paths and kind != "error":
-            yield FoundFact(kind, text)
+            yield MessageFact(kind, text)
 
 
 def _join_facts(earlier: Fact, later: Fact) -> Fact:

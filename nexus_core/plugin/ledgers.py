@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from nexus_core.thread.state import CallResult, RecordedCall
     from nexus_core.types.ledger import NewStep, SessionRecord
     from nexus_core.types.payloads import (
-        CallKey,
         CompactionPayload,
+        ExternalTurnPayload,
         ForgetPayload,
         InputPayload,
         InterruptedPayload,
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
         RevertPayload,
         SessionPayload,
         StepPayload,
+        ToolCallKey,
         TranscriptPayload,
-        TurnPayload,
     )
 
 _HOMES = {
@@ -67,7 +67,7 @@ _HOMES = {
     "read_forgotten_steps": "nexus_core.memory.step_index:read_forgotten_steps",
     "read_indexed_text": "nexus_core.memory.step_index:read_indexed_text",
     "BranchRow": "nexus_core.ledger.store:BranchRow",
-    "CallKey": "nexus_core.types.payloads:CallKey",
+    "ToolCallKey": "nexus_core.types.payloads:ToolCallKey",
     "CallResult": "nexus_core.thread.state:CallResult",
     "CompactionPayload": "nexus_core.types.payloads:CompactionPayload",
     "ConflictError": "nexus_core.errors:ConflictError",
@@ -96,7 +96,7 @@ _HOMES = {
     "StepRow": "nexus_core.ledger.store:StepRow",
     "StoreLedger": "nexus_core.ledger.ledger:StoreLedger",
     "TranscriptPayload": "nexus_core.types.payloads:TranscriptPayload",
-    "TurnPayload": "nexus_core.types.payloads:TurnPayload",
+    "ExternalTurnPayload": "nexus_core.types.payloads:ExternalTurnPayload",
     "excerpt": "nexus_core.ledger.search:excerpt",
     "find_step": "nexus_core.thread.lookup:find_step",
     "redacted_text": "nexus_core.ledger.search:redacted_text",
@@ -110,12 +110,12 @@ __all__ = [
     "AliasRow",
     "BranchPart",
     "BranchRow",
-    "CallKey",
     "CallResult",
     "CompactionPayload",
     "ConflictError",
     "DeletionRow",
     "ErasedRow",
+    "ExternalTurnPayload",
     "ForgetPayload",
     "HistoryRow",
     "IdSpan",
@@ -144,8 +144,8 @@ __all__ = [
     "StepQuery",
     "StepRow",
     "StoreLedger",
+    "ToolCallKey",
     "TranscriptPayload",
-    "TurnPayload",
     "excerpt",
     "find_step",
     "read_forgotten_steps",

@@ -33,7 +33,7 @@ PieceKind = Literal["model", "tool", "section", "system", "message"]
 PieceOutcome = Literal["changed", "new", "gone", "moved"]
 
 
-class Sendable(NamedTuple):
+class CallContent(NamedTuple):
     """System prompt, tools and messages of a call, with their tokens.
 
     Attributes:
@@ -151,10 +151,10 @@ class RequestDifference(NamedTuple):
 # ---- pieces of a call -----------------------------------------------------------------------------------------------
 
 
-def build_sendable(context: AssembledContext) -> Sendable:
+def build_call_content(context: AssembledContext) -> CallContent:
     """Return the content of an assembled call."""
     placed = {each.name: each.tokens for each in context.placements if each.kind == "tool" and each.tokens}
-    return Sendable(
+    return CallContent(
         model=context.model,
         system_prompt=context.system_prompt,
         tools=context.tools,
@@ -167,7 +167,7 @@ def build_sendable(context: AssembledContext) -> Sendable:
     )
 
 
-def build_side(sendable: Sendable, marks: frozenset[str] = CACHE_MARKER_FIELDS) -> RequestSide:
+def build_side(sendable: CallContent, marks: frozenset[str] = CACHE_MARKER_FIELDS) -> RequestSide:
     """Return a call as one side of a comparison.
 
     Args:
@@ -186,7 +186,7 @@ def build_side(sendable: Sendable, marks: frozenset[str] = CACHE_MARKER_FIELDS) 
     )
 
 
-def _build_tool_pieces(sendable: Sendable, marks: frozenset[str]) -> Iterator[RequestPiece]:
+def _build_tool_pieces(sendable: CallContent, marks: frozenset[str]) -> Iterator[RequestPiece]:
     sources = {each.name: each.source for each in sendable.placements if each.kind == "tool" and each.tokens}
     for tool, tokens in zip(sendable.tools, sendable.tool_tokens, strict=True):
         # Not canonical JSON: a model reads the parameters in their order.
@@ -219,7 +219,7 @@ def _build_section_piece(placed: Placement) -> RequestPiece:
     )
 
 
-def _build_message_pieces(sendable: Sendable, marks: frozenset[str]) -> Iterator[RequestPiece]:
+def _build_message_pieces(sendable: CallContent, marks: frozenset[str]) -> Iterator[RequestPiece]:
     messages, sizes = sendable.messages, sendable.message_tokens
     placed = [each for each in sendable.placements if _is_message(each)]
     sources = [each.source for each in placed] if len(placed) == len(messages) else [None] * len(messages)

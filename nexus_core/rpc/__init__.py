@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from nexus_core.rpc.client import AsyncClient, Client
     from nexus_core.rpc.dispatcher import Dispatcher, InvalidParamsError, UnknownMethodError, event_to_json
     from nexus_core.rpc.pool import AgentConfig, AgentPool, SharedComponents
-    from nexus_core.rpc.pooled_agent import AgentContext, AgentTurn, PooledAgent
+    from nexus_core.rpc.pooled_agent import AgentContextView, AgentTurn, PooledAgent
     from nexus_core.rpc.protocol import (
         RpcConnectionError,
         RpcError,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "AgentConfig": "nexus_core.rpc.pool",
-    "AgentContext": "nexus_core.rpc.pooled_agent",
+    "AgentContextView": "nexus_core.rpc.pooled_agent",
     "AgentCycleError": "nexus_core.errors",
     "AgentDestroyedError": "nexus_core.errors",
     "AgentExistsError": "nexus_core.errors",
@@ -67,7 +67,7 @@ _HOMES = {
 
 __all__ = [
     "AgentConfig",
-    "AgentContext",
+    "AgentContextView",
     "AgentCycleError",
     "AgentDestroyedError",
     "AgentExistsError",

@@ -16,11 +16,11 @@ from nexus_core.agents.events import (
     DoneEvent,
     MemoryEvent,
     PermissionEvent,
+    SteeringMessageEvent,
     StepEvent,
     ToolCallEvent,
     ToolResultEvent,
     UsageEvent,
-    UserMessageEvent,
 )
 from nexus_core.dialects.fields import describe_json_value
 from nexus_core.dialects.neutral import encode_value, message_to_json
@@ -238,7 +238,7 @@ async def _write_events(turn: AgentTurn) -> AsyncIterator[dict[str, Any]]:
 # ---- parameters ---------------------------------------------------------------------------------------------------
 
 
-class MethodSpec(NamedTuple):
+class MethodParameters(NamedTuple):
     """The parameters of a method.
 
     Attributes:
@@ -251,28 +251,28 @@ class MethodSpec(NamedTuple):
 
 
 _AGENT: dict[str, type] = {"agent_id": str}
-METHODS: Mapping[str, MethodSpec] = {
-    "create_agent": MethodSpec(optional=dict.fromkeys(("agent_id", *AgentOptions.__annotations__), str)),
-    "list_agents": MethodSpec(),
-    "destroy_agent": MethodSpec(_AGENT),
-    "cancel": MethodSpec(_AGENT),
-    "get_tokens": MethodSpec(_AGENT),
-    "get_context": MethodSpec(_AGENT),
-    "get_messages": MethodSpec(_AGENT, {"offset": int, "limit": int}),
-    "compact": MethodSpec(_AGENT, {"focus": str}),
-    "fork": MethodSpec(_AGENT | {"name": str}),
-    "memory_search": MethodSpec({"text": str}, {"agent_id": str, "limit": int}),
-    "shutdown": MethodSpec(),
+METHODS: Mapping[str, MethodParameters] = {
+    "create_agent": MethodParameters(optional=dict.fromkeys(("agent_id", *AgentOptions.__annotations__), str)),
+    "list_agents": MethodParameters(),
+    "destroy_agent": MethodParameters(_AGENT),
+    "cancel": MethodParameters(_AGENT),
+    "get_tokens": MethodParameters(_AGENT),
+    "get_context": MethodParameters(_AGENT),
+    "get_messages": MethodParameters(_AGENT, {"offset": int, "limit": int}),
+    "compact": MethodParameters(_AGENT, {"focus": str}),
+    "fork": MethodParameters(_AGENT | {"name": str}),
+    "memory_search": MethodParameters({"text": str}, {"agent_id": str, "limit": int}),
+    "shutdown": MethodParameters(),
 }
 """The methods with one result."""
-STREAMS: Mapping[str, MethodSpec] = {
-    "send": MethodSpec(_AGENT | {"message": object}, {"delivery": str}),
-    "resume": MethodSpec(_AGENT),
+STREAMS: Mapping[str, MethodParameters] = {
+    "send": MethodParameters(_AGENT | {"message": object}, {"delivery": str}),
+    "resume": MethodParameters(_AGENT),
 }
 """The methods that yield events."""
 
 
-def _read_params(method: str, params: object, known: Mapping[str, MethodSpec]) -> dict[str, Any]:
+def _read_params(method: str, params: object, known: Mapping[str, MethodParameters]) -> dict[str, Any]:
     """Return the parameters of a method by their names, without those that are null.
 
     Raises:
@@ -341,7 +341,7 @@ _EVENT_WRITERS: dict[type, tuple[str, Callable[[Any], dict[str, Any]]]] = {
     ),
     CompactionEvent: ("compaction", lambda event: {"reason": event.reason}),
     MemoryEvent: ("memory", lambda event: {"memories": [_write_memory(each) for each in event.memories]}),
-    UserMessageEvent: ("user_message", lambda event: {"message": _write_user_message(event.message)}),
+    SteeringMessageEvent: ("user_message", lambda event: {"message": _write_user_message(event.message)}),
     UsageEvent: ("usage", lambda event: {"usage": _write_usage(event.usage)}),
     DoneEvent: (
         "done",

@@ -33,7 +33,7 @@ MessageDelivery = Literal["queue", "steer", "interrupt"]
 MESSAGE_DELIVERIES: tuple[MessageDelivery, ...] = get_args(MessageDelivery)
 
 
-class AgentContext:
+class AgentContextView:
     """View of an agent's next call, with the names of `ContextManager`. Its methods block for a moment.
 
     Args:
@@ -215,7 +215,7 @@ class PooledAgent:
         self.children: dict[str, PooledAgent] = {}
         self.tools = tools
         self.provider = provider
-        self.context = AgentContext(view)
+        self.context = AgentContextView(view)
         self._loop = loop
         self._view = view
         self._waiting: deque[WaitingMessage] = deque()

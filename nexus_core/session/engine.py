@@ -41,7 +41,7 @@ from nexus_core.thread.lookup import find_step, read_step_id
 from nexus_core.thread.state import (
     MARKER_KINDS,
     MAX_APPEND_ATTEMPTS,
-    RecordedBefore,
+    DuplicateStep,
     append,
     build_contention_error,
     ensure_not_archived,
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Unpack
 
-    from nexus_core.compaction.compact import AutoCompaction, CompactionPreview
+    from nexus_core.compaction.compact import AutoCompactionOutcome, CompactionPreview
     from nexus_core.host.manager import Host
     from nexus_core.request.build import CallPlan
     from nexus_core.request.input import UserInput
@@ -129,13 +129,13 @@ class Engine:
 
         while True:
             step = yield from append(self._thread, decide)
-            if isinstance(step, RecordedBefore) or step is None or step.kind == "input":
+            if isinstance(step, DuplicateStep) or step is None or step.kind == "input":
                 return (yield from self.next())
             yield from self._announce(step)  # the open turn was interrupted; now the message opens another
 
     def next(self) -> Operation[AssembledContext]:
         """Return the next call of the open turn; the same as before, if nothing was recorded since."""
-        compactions: list[AutoCompaction] = []
+        compactions: list[AutoCompactionOutcome] = []
         for _ in range(MAX_APPEND_ATTEMPTS):
             state, turn, plan = yield from blocking(self._plan_next)
             is_due = plan.trigger is not None and (plan.overflows or self._failed_turn != plan.turn)
@@ -162,7 +162,7 @@ class Engine:
         decide = yield from blocking(self._read_recorded, reply_or_result, interrupted=interrupted)
         step = yield from append(self._thread, decide)
         assert step is not None  # noqa: S101 - there is always something to record
-        if isinstance(step, RecordedBefore):
+        if isinstance(step, DuplicateStep):
             return (yield from blocking(self._describe_step, step.step, duplicate=True))
         if step.kind == "reply":
             self._sent_tip = None
@@ -176,7 +176,7 @@ class Engine:
         step = yield from append(
             self._thread, lambda state: None if state.open_turn is None else build_interrupted_step(state.open_turn)
         )
-        if step is None or isinstance(step, RecordedBefore):
+        if step is None or isinstance(step, DuplicateStep):
             return None
         recorded = yield from self._announce(step)
         if self._thread.is_worker:
@@ -303,7 +303,7 @@ class Engine:
         parent = Engine(SessionThread(self._thread.runtime, report.parent, SessionOptions()))
         step = yield from append(parent._thread, lambda state: build_report_step(state.turn, report))
         assert step is not None  # noqa: S101 - there is something to record
-        if isinstance(step, RecordedBefore):
+        if isinstance(step, DuplicateStep):
             return (yield from blocking(parent._describe_step, step.step, duplicate=True))
         return (yield from parent._announce(step))
 
@@ -376,7 +376,7 @@ class Engine:
 
         return (yield from append(self._thread, decide)) is not None
 
-    def _compact_automatically(self, state: SessionState, plan: CallPlan) -> Operation[AutoCompaction]:
+    def _compact_automatically(self, state: SessionState, plan: CallPlan) -> Operation[AutoCompactionOutcome]:
         """Summarize earlier turns because the next call requires it; once per turn if every summarizer fails."""
         from nexus_core.compaction.compact import compact_automatically
 
@@ -388,7 +388,9 @@ class Engine:
 
     # ---- sending ----------------------------------------------------------------------------------------------
 
-    def _send(self, plan: CallPlan, tip: str, compactions: Sequence[AutoCompaction]) -> Operation[AssembledContext]:
+    def _send(
+        self, plan: CallPlan, tip: str, compactions: Sequence[AutoCompactionOutcome]
+    ) -> Operation[AssembledContext]:
         findings = tuple(each.finding for each in compactions if each.finding is not None)
         try:
             context = yield from blocking(build_request, plan._replace(findings=(*plan.findings, *findings)))
@@ -439,9 +441,9 @@ class Engine:
         if reply.stop == "broken" and interrupted is None:
             raise build_incomplete_stream_error()
 
-        def decide(state: SessionState) -> NewStep | RecordedBefore:
+        def decide(state: SessionState) -> NewStep | DuplicateStep:
             step = build_reply_step(state.turn, reply, interrupted=bool(interrupted))
-            if isinstance(step, RecordedBefore):
+            if isinstance(step, DuplicateStep):
                 return step
             if not self._is_unmoved(state):
                 raise _build_moved_error(self.label)
@@ -465,7 +467,7 @@ class Engine:
             reply = reply.replace(sent=call.sent, calibration=samples)
         return replace(step, data=reply.to_json())
 
-    def _decide_agent_turn(self, state: SessionState, result: AgentResult) -> NewStep | RecordedBefore:
+    def _decide_agent_turn(self, state: SessionState, result: AgentResult) -> NewStep | DuplicateStep:
         newest = self._thread.list_newest(state) if result.id else ()
         step = build_agent_step(state.turn, result, self._thread.runtime.dialects, newest)
         if isinstance(step, NewStep) and step.kind == "turn":

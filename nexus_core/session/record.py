@@ -18,7 +18,7 @@ from nexus_core.errors import MessageError, TurnError
 from nexus_core.history.groups import UnansweredCalls
 from nexus_core.ledger.store import write_canonical_json
 from nexus_core.request.input import build_message_context, build_session_start_message_at
-from nexus_core.thread.state import CallResult, RecordedBefore, find_client_calls
+from nexus_core.thread.state import CallResult, DuplicateStep, find_client_calls
 from nexus_core.types.base import blake2b
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Message, Reply, ToolResult, Usage
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from nexus_core.types.assembled import AgentResult
     from nexus_core.types.ledger import Step
     from nexus_core.types.messages import ToolCall
-    from nexus_core.types.payloads import CallKey
+    from nexus_core.types.payloads import ToolCallKey
 
 _OUTPUT = "output"
 _FIELDS = {
@@ -228,7 +228,7 @@ class IncomingResult(NamedTuple):
         message: The message.
     """
 
-    key: CallKey | None
+    key: ToolCallKey | None
     message: Message
 
     @property
@@ -272,7 +272,7 @@ def _read_offered_results(given: object, dialects: DialectRegistry) -> tuple[Inc
     return _split(message)
 
 
-def match_results(turn: Turn, brought: tuple[IncomingResult, ...]) -> list[tuple[CallKey, IncomingResult]]:
+def match_results(turn: Turn, brought: tuple[IncomingResult, ...]) -> list[tuple[ToolCallKey, IncomingResult]]:
     """Return each result with the key of the call that it answers.
 
     Raises:
@@ -283,7 +283,7 @@ def match_results(turn: Turn, brought: tuple[IncomingResult, ...]) -> list[tuple
     return [(_key_of(turn, each, waiting, keys), each) for each in brought]
 
 
-def _key_of(turn: Turn, brought: IncomingResult, waiting: UnansweredCalls, keys: list[CallKey]) -> CallKey:
+def _key_of(turn: Turn, brought: IncomingResult, waiting: UnansweredCalls, keys: list[ToolCallKey]) -> ToolCallKey:
     if brought.key in turn.calls:
         return brought.key
     place = None if brought.key is not None else waiting.take(brought.result)
@@ -348,7 +348,7 @@ def build_session_start_step(now: int) -> NewStep:
     return NewStep(kind="input", closes=True, messages=messages, data=InputPayload(context=[None]).to_json())
 
 
-def build_reply_step(turn: Turn | None, reply: Reply, *, interrupted: bool) -> NewStep | RecordedBefore:
+def build_reply_step(turn: Turn | None, reply: Reply, *, interrupted: bool) -> NewStep | DuplicateStep:
     """Return the step of a reply, or the existing one if it was recorded before.
 
     Args:
@@ -366,7 +366,7 @@ def build_reply_step(turn: Turn | None, reply: Reply, *, interrupted: bool) -> N
             # Where a server gives no ids, the same words are said again sooner than they are recorded again.
             is_same = isinstance(step.payload, ReplyPayload) and step.payload.digest == digest
             if is_same and (reply.id or not expected):
-                return RecordedBefore(step)
+                return DuplicateStep(step)
     _ensure_expected(turn)
     messages = reply.messages
     calls = find_client_calls(messages)
@@ -390,7 +390,7 @@ def build_reply_step(turn: Turn | None, reply: Reply, *, interrupted: bool) -> N
     return NewStep(kind="reply", closes=closes, messages=messages, data=payload.to_json())
 
 
-def build_result_step(turn: Turn | None, brought: tuple[IncomingResult, ...]) -> NewStep | RecordedBefore:
+def build_result_step(turn: Turn | None, brought: tuple[IncomingResult, ...]) -> NewStep | DuplicateStep:
     """Return the step of the new results, or the existing one if all of them were recorded before.
 
     Raises:
@@ -398,7 +398,7 @@ def build_result_step(turn: Turn | None, brought: tuple[IncomingResult, ...]) ->
     """
     if turn is None or not turn.calls:
         raise TurnError("no call waits for a result", hint="record the reply first that asks for tools")
-    new: dict[CallKey, IncomingResult] = {}
+    new: dict[ToolCallKey, IncomingResult] = {}
     known: Step | None = None
     for key, each in match_results(turn, brought):
         there = new[key].result if key in new else turn.answered[key].result if key in turn.answered else None
@@ -410,7 +410,7 @@ def build_result_step(turn: Turn | None, brought: tuple[IncomingResult, ...]) ->
             raise _late(turn, key, has_result=there is not None)
     if not new:
         assert known is not None  # noqa: S101 - there is at least one result, and it is new or known
-        return RecordedBefore(known)
+        return DuplicateStep(known)
     payload = ResultPayload(answers=tuple(new), context=[None] * len(new))
     return NewStep(kind="result", messages=tuple(each.message for each in new.values()), data=payload.to_json())
 
@@ -425,7 +425,7 @@ def build_interrupted_step(turn: Turn) -> NewStep:
 
 def build_agent_step(
     turn: Turn | None, result: AgentResult, dialects: DialectRegistry, newest: Iterable[Step] = ()
-) -> NewStep | RecordedBefore:
+) -> NewStep | DuplicateStep:
     """Return the step of a whole turn, or of the rest of an open one; the existing one if it was recorded before.
 
     Args:
@@ -441,7 +441,7 @@ def build_agent_step(
     is_open = turn is not None and turn.is_open
     for step in newest if result.id else turn.replies if turn else ():
         if isinstance(step.payload, ReplyPayload) and step.payload.digest == digest:
-            return RecordedBefore(step)
+            return DuplicateStep(step)
     if is_open:
         _ensure_expected(turn)
     calls = find_client_calls(messages)
@@ -496,7 +496,7 @@ def _ensure_expected(turn: Turn | None) -> None:
         )
 
 
-def _late(turn: Turn, key: CallKey, *, has_result: bool) -> TurnError:
+def _late(turn: Turn, key: ToolCallKey, *, has_result: bool) -> TurnError:
     """Return the error for a result that comes too late."""
     call = turn.calls[key]
     name = f"{call.name} ({call.id})" if call.id else call.name

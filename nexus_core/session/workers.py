@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from nexus_core.dialects.registry import DialectRegistry
     from nexus_core.request.runtime import SessionRuntime
     from nexus_core.session.options import SessionOptions
-    from nexus_core.thread.state import RecordedBefore, SessionState, Turn
+    from nexus_core.thread.state import DuplicateStep, SessionState, Turn
     from nexus_core.types.ledger import NewStep, SessionRecord
-    from nexus_core.types.payloads import CallKey
+    from nexus_core.types.payloads import ToolCallKey
 
 WORKER_ROLE = "worker"
 """The role of a worker."""
@@ -63,7 +63,7 @@ class WorkerReport(NamedTuple):
     """A worker's final reply: the parent session, the call it answers, the text, and whether the worker failed."""
 
     parent: str
-    key: CallKey
+    key: ToolCallKey
     text: str
     is_error: bool
 
@@ -128,7 +128,7 @@ def find_worker_report(state: SessionState) -> WorkerReport | None:
     return WorkerReport(parent, call, text, failed)
 
 
-def build_report_step(turn: Turn | None, report: WorkerReport) -> NewStep | RecordedBefore:
+def build_report_step(turn: Turn | None, report: WorkerReport) -> NewStep | DuplicateStep:
     """Return the step with the result of the call that a worker answers.
 
     Raises:
@@ -150,7 +150,7 @@ def _label(maker: str, name: str) -> str:
     return maker[: MAX_LABEL_CHARACTERS - len(short)] + short
 
 
-def _key_of(call: object, state: SessionState) -> CallKey | None:
+def _key_of(call: object, state: SessionState) -> ToolCallKey | None:
     if call is None:
         return None
     if not isinstance(call, RecordedCall):

@@ -26,7 +26,6 @@ from nexus_core.types.assembled import CacheReport
 from nexus_core.types.base import dataclass
 from nexus_core.types.messages import File, Image, Opaque, Text, ToolResult, Usage
 from nexus_core.types.payloads import (
-    CallKey,
     InputPayload,
     LearnedLimit,
     RenderedPayload,
@@ -34,6 +33,7 @@ from nexus_core.types.payloads import (
     ResultPayload,
     SessionPayload,
     StepPayload,
+    ToolCallKey,
 )
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ _PART_TYPES = (Text, Image, File, Opaque)
 class CallResult(NamedTuple):
     """A tool result and the call it answers; `RecordedCall.result` makes one."""
 
-    key: CallKey
+    key: ToolCallKey
     result: ToolResult
 
 
@@ -68,7 +68,7 @@ class RecordedCall:
         call: The call as the model wrote it.
     """
 
-    key: CallKey
+    key: ToolCallKey
     call: ToolCall
 
     @property
@@ -193,16 +193,16 @@ class Turn:
         return tuple(step for step in self.steps if step.kind == "reply")
 
     @cached_property
-    def calls(self) -> dict[CallKey, ToolCall]:
+    def calls(self) -> dict[ToolCallKey, ToolCall]:
         """The tool calls that the caller has to run, in their order."""
         return {
-            CallKey(step.id, place): call
+            ToolCallKey(step.id, place): call
             for step in self.replies
             for place, call in enumerate(find_client_calls(step.messages))
         }
 
     @cached_property
-    def answered(self) -> dict[CallKey, AnsweredCall]:
+    def answered(self) -> dict[ToolCallKey, AnsweredCall]:
         """The recorded tool results, by their calls."""
         return {
             key: AnsweredCall(step, result)
@@ -570,13 +570,13 @@ def _find_paid_call(step: Step) -> tuple[str, Usage, int] | None:
 
 
 if TYPE_CHECKING:
-    Decide = Callable[[SessionState], NewStep | "RecordedBefore" | None]
+    Decide = Callable[[SessionState], NewStep | "DuplicateStep" | None]
 
 MAX_APPEND_ATTEMPTS = 100
 """Each attempt fails only if another writer has appended, so a session never stops growing meanwhile."""
 
 
-class RecordedBefore(NamedTuple):
+class DuplicateStep(NamedTuple):
     """The step that already holds what the caller records again."""
 
     step: Step
@@ -598,10 +598,10 @@ class AppendableThread(Protocol):
         """
 
 
-def append(thread: AppendableThread, decide: Decide) -> Operation[Step | RecordedBefore | None]:
+def append(thread: AppendableThread, decide: Decide) -> Operation[Step | DuplicateStep | None]:
     """Append the step that `decide` returns for the session's state.
 
-    If another writer appends first, `decide` is called again with the new state. A `RecordedBefore` or None of `decide`
+    If another writer appends first, `decide` is called again with the new state. A `DuplicateStep` or None of `decide`
     is returned as it is.
 
     Raises:
@@ -610,11 +610,11 @@ def append(thread: AppendableThread, decide: Decide) -> Operation[Step | Recorde
     return (yield from blocking(_append_decided, thread, decide))
 
 
-def _append_decided(thread: AppendableThread, decide: Decide) -> Step | RecordedBefore | None:
+def _append_decided(thread: AppendableThread, decide: Decide) -> Step | DuplicateStep | None:
     for _ in range(MAX_APPEND_ATTEMPTS):
         state = thread.read()
         decided = decide(state)
-        if decided is None or isinstance(decided, RecordedBefore):
+        if decided is None or isinstance(decided, DuplicateStep):
             return decided
         with suppress(ConflictError):
             return thread.append(decided, state)

@@ -29,7 +29,7 @@ from nexus_core.transfer.imported_threads import (
 from nexus_core.transfer.transcript_steps import (
     StepBuilder,
     ThreadTotals,
-    TranscriptPaths,
+    TranscriptThreads,
     list_replacements,
     read_totals,
 )
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from nexus_core.transcripts.base import Transcript, TranscriptEntry
     from nexus_core.transfer.imported_threads import PrefixDigest, StepShape
-    from nexus_core.transfer.transcript_steps import ItemKey, PathItem, TranscriptPath
+    from nexus_core.transfer.transcript_steps import ItemKey, PathItem, TranscriptThread
     from nexus_core.types.ledger import Ledger, NewStep, SessionRecord, Step
 
     _ComparedStep = tuple[str, StepShape, list[PrefixDigest]]
@@ -422,7 +422,7 @@ def _name_main_session(transcript: Transcript, file_name: str, parent: str, is_t
     return _find_free_name([each + agent for each in wanted], is_taken)
 
 
-def _name_branch(path: TranscriptPath, main: str, is_taken: Callable[[str], bool]) -> str:
+def _name_branch(path: TranscriptThread, main: str, is_taken: Callable[[str], bool]) -> str:
     """Return a free name for a session beside the main one."""
     if path.kind == "subagent":
         return _find_free_name([f"{main}/agent-{_make_typeable(path.name)}"], is_taken)
@@ -477,7 +477,7 @@ class _ImportPlan:
         self.parent = self._find_parent(transcript)
         self.label = self._choose_label(transcript, file_name, label, records)
         self._known = read_threads(ledger, records)
-        self._paths = TranscriptPaths(transcript, advance)
+        self._paths = TranscriptThreads(transcript, advance)
         self._digests: list[list[PrefixDigest]] = [[] for _ in self._paths.paths]
         self._threads: dict[PrefixDigest, ImportedThread] = {}  # the first that has an item
         self._totals: dict[str, tuple[ThreadTotals, Usage]] = {}  # up to a step
@@ -563,7 +563,7 @@ class _ImportPlan:
         change = None if thread is None else self._extend(number, there, before, thread)
         return change or self._keep(path, self._threads[digests[-1]].label if digests else self.label)
 
-    def _keep(self, path: TranscriptPath, label: str) -> SessionChange:
+    def _keep(self, path: TranscriptThread, label: str) -> SessionChange:
         """Describe the session of a path without changing it."""
         record = None if label in self._grown else self._ledger.session(label)
         if record is None:
@@ -694,7 +694,7 @@ class _ImportPlan:
     def _get_digest(self, key: ItemKey) -> PrefixDigest:
         return self._digests[key[0]][key[1]]
 
-    def _get_digest_before(self, path: TranscriptPath) -> PrefixDigest:
+    def _get_digest_before(self, path: TranscriptThread) -> PrefixDigest:
         return START if path.leaves is None or not path.at else self._digests[path.leaves][path.at - 1]
 
     def _find_own_keys(self, thread: ImportedThread, number: int, there: int) -> list[ItemKey]:

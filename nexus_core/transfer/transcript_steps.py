@@ -34,7 +34,6 @@ from nexus_core.transcripts.base import TranscriptCompaction
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import ToolResult, Usage
 from nexus_core.types.payloads import (
-    CallKey,
     CompactionPayload,
     InputPayload,
     InterruptedPayload,
@@ -42,6 +41,7 @@ from nexus_core.types.payloads import (
     ReplyPayload,
     ResultPayload,
     RevertPayload,
+    ToolCallKey,
 )
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ _PLAIN_INPUT = InputPayload()
 # ---- paths --------------------------------------------------------------------------------------------------------
 
 
-class TranscriptPath(NamedTuple):
+class TranscriptThread(NamedTuple):
     """The main path or a branch of a transcript.
 
     Attributes:
@@ -96,7 +96,7 @@ class TranscriptPath(NamedTuple):
     at: int = 0
 
 
-class TranscriptPaths:
+class TranscriptThreads:
     """The main path of a transcript, its branches, and the size of their items.
 
     Attributes:
@@ -112,10 +112,10 @@ class TranscriptPaths:
         count = len(transcript.entries)
         # A compaction at the end without a summary is still being written.
         self._compactions = [each for each in transcript.compactions if each.at < count or each.context]
-        self.paths = [TranscriptPath("main", transcript.agent, self._join_main_path(transcript.entries))]
+        self.paths = [TranscriptThread("main", transcript.agent, self._join_main_path(transcript.entries))]
         for branch in transcript.branches:
             leaves, at = self._find_fork(branch, transcript.branches)
-            self.paths.append(TranscriptPath(branch.kind, branch.name, branch.entries, leaves, at))
+            self.paths.append(TranscriptThread(branch.kind, branch.name, branch.entries, leaves, at))
         self.order = self._sort_paths()
         self._share = 1 / max(sum(len(path.items) for path in self.paths), 1)
 
@@ -309,7 +309,7 @@ class StepBuilder:
 
     def __init__(
         self,
-        paths: TranscriptPaths,
+        paths: TranscriptThreads,
         api: str,
         count_tokens: Callable[[ItemKey], int],
         find_step: Callable[[ItemKey], str | None],
@@ -421,7 +421,7 @@ class StepBuilder:
         step_id = next(self._ids)
         calls = find_client_calls([entry.message for entry in entries])
         for index, call in enumerate(calls):
-            self._add_call(call, CallKey(step_id, index))
+            self._add_call(call, ToolCallKey(step_id, index))
         self._newest_calls = len(calls)
         closes = not (self._waiting or last.stop == "pause" or run.is_continued or run.is_followed_by_program)
         self._add("reply", run.items, entries, payload, closes=closes, is_last=is_last, step_id=step_id)
@@ -452,20 +452,20 @@ class StepBuilder:
 
     def _forget_calls(self) -> None:
         self._waiting = UnansweredCalls()
-        self._call_keys: list[CallKey] = []
+        self._call_keys: list[ToolCallKey] = []
         self._newest_calls = 0
 
-    def _add_call(self, call: ToolCall, key: CallKey) -> None:
+    def _add_call(self, call: ToolCall, key: ToolCallKey) -> None:
         self._waiting.add(call)
         self._call_keys.append(key)
 
-    def _take_call(self, result: ToolResult) -> CallKey:
+    def _take_call(self, result: ToolResult) -> ToolCallKey:
         """Return the call that a result answers.
 
         A result without a call is sent after all others.
         """
         index = self._waiting.take(result)
-        return CallKey(_NO_STEP, self._newest_calls) if index is None else self._call_keys[index]
+        return ToolCallKey(_NO_STEP, self._newest_calls) if index is None else self._call_keys[index]
 
     # ---- one step --------------------------------------------------------------------------------------------
 
@@ -562,7 +562,7 @@ class _Run(NamedTuple):
     is_followed_by_program: bool = False
 
 
-def _find_runs(items: Sequence[_KeyedItem], paths: TranscriptPaths) -> list[_Run]:
+def _find_runs(items: Sequence[_KeyedItem], paths: TranscriptThreads) -> list[_Run]:
     """Split items into runs. The first item that a compaction keeps begins one."""
     kept = {paths.find_first_kept(item) for _, item in items if isinstance(item, TranscriptCompaction)}
     kinds = [_get_run_kind(item) for _, item in items]

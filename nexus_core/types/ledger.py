@@ -6,7 +6,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from nexus_core.types.base import dataclass
-from nexus_core.types.payloads import HasSessionPayload, HasStepPayload
+from nexus_core.types.payloads import SessionPayloadMixin, StepPayloadMixin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -27,7 +27,7 @@ SessionStatus = Literal["active", "archived"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewStep(HasStepPayload):
+class NewStep(StepPayloadMixin):
     """A step to append. The ledger sets its position, digests and the other fields of `Step`.
 
     Attributes:
@@ -53,7 +53,7 @@ class NewStep(HasStepPayload):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step(HasStepPayload):
+class Step(StepPayloadMixin):
     """One stored, immutable addition to a conversation.
 
     Attributes:
@@ -89,7 +89,7 @@ class Step(HasStepPayload):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionRecord(HasSessionPayload):
+class SessionRecord(SessionPayloadMixin):
     """A session: a name that points to a step in the tree of steps.
 
     Attributes:

@@ -23,7 +23,7 @@ _LIST = (list, tuple)
 """JSON arrays; a program that gives steps to a ledger may use tuples."""
 
 
-class CallKey(NamedTuple):
+class ToolCallKey(NamedTuple):
     """Identifies a tool call by the step of its reply and its position there, since providers may repeat call ids."""
 
     step: str
@@ -286,8 +286,8 @@ def _read_clamps(value: object) -> tuple[TextClamp, ...]:
     return tuple(TextClamp(*row) for row in _read_rows(value, int, int, int, int, int))
 
 
-def _read_answers(value: object) -> tuple[CallKey, ...]:
-    return tuple(CallKey(*row) for row in _read_rows(value, str, int))
+def _read_answers(value: object) -> tuple[ToolCallKey, ...]:
+    return tuple(ToolCallKey(*row) for row in _read_rows(value, str, int))
 
 
 def _read_savings(value: object) -> tuple[tuple[int, int], ...]:
@@ -316,8 +316,8 @@ def _read_trust(value: object) -> TrustLevel:
     return "user" if value == "user" else "project" if value == "project" else "foreign"
 
 
-def _read_call_key(value: object) -> CallKey | None:
-    return CallKey(*value) if isinstance(value, _LIST) and _read_rows([value], str, int) else None
+def _read_call_key(value: object) -> ToolCallKey | None:
+    return ToolCallKey(*value) if isinstance(value, _LIST) and _read_rows([value], str, int) else None
 
 
 # ---- steps ----------------------------------------------------------------------------------------------------------
@@ -471,7 +471,7 @@ class ReplyPayload(StepPayload):
     continues: bool = _plain(bool, default=False)
 
 
-class TurnPayload(ReplyPayload):
+class ExternalTurnPayload(ReplyPayload):
     """Fields of a complete turn that another framework ran.
 
     Attributes:
@@ -488,7 +488,7 @@ class ResultPayload(StepPayload):
         answers: The calls that are answered, in the order of the results.
     """
 
-    answers: tuple[CallKey, ...] = _decoded(_read_answers, _write_rows)
+    answers: tuple[ToolCallKey, ...] = _decoded(_read_answers, _write_rows)
 
 
 class InterruptedPayload(ResultPayload):
@@ -591,7 +591,7 @@ _STEP_PAYLOADS: dict[str, type[StepPayload]] = {
     "reply": ReplyPayload,
     "result": ResultPayload,
     "interrupted": InterruptedPayload,
-    "turn": TurnPayload,
+    "turn": ExternalTurnPayload,
     "compaction": CompactionPayload,
     "revert": RevertPayload,
     "pin": PinPayload,
@@ -604,7 +604,7 @@ def read_step_payload(kind: str, data: object) -> StepPayload:
     return _STEP_PAYLOADS.get(kind, StepPayload).from_json(data)
 
 
-class HasStepPayload:
+class StepPayloadMixin:
     """Mixin that decodes the metadata of a step on first access, once.
 
     Attributes:
@@ -704,11 +704,11 @@ class SessionPayload(Payload):
     reloads: int = _plain(int, 0)
     inherits: tuple[str, ...] | None = _decoded(_read_optional_texts, list)
     parent: str | None = _plain(str)
-    call: CallKey | None = _decoded(_read_call_key, list)
+    call: ToolCallKey | None = _decoded(_read_call_key, list)
     transcript: TranscriptPayload | None = _decoded(_read_transcript, Payload.to_json)
 
 
-class HasSessionPayload:
+class SessionPayloadMixin:
     """Decodes the metadata of a session on first access, and at most once.
 
     Attributes:

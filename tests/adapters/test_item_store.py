@@ -24,7 +24,7 @@ from nexus_core.host.manager import get_installed_host
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.tokens.prices import PriceList
 from nexus_core.types.ledger import NewStep, Step
-from nexus_core.types.payloads import TurnPayload
+from nexus_core.types.payloads import ExternalTurnPayload
 from nexus_core.types.settings import Settings
 from tests.adapters.support import ITEMS, ODD, PICTURE, answered, brought, called, said
 from tests.conftest import Cli
@@ -129,7 +129,7 @@ def test_a_large_picture_is_stored_once_and_comes_back_equal(items: SessionItemS
     items.add(shown)
 
     (step,) = nexus.ledger.steps()
-    assert isinstance(step.payload, TurnPayload)
+    assert isinstance(step.payload, ExternalTurnPayload)
     assert step.payload.items is None
     assert items.read() == shown
 

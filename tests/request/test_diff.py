@@ -13,7 +13,7 @@ from nexus_core.request.diff import (
     RequestDifference,
     RequestPiece,
     RequestSide,
-    build_sendable,
+    build_call_content,
     build_side,
     compare_pieces,
     compare_requests,
@@ -137,7 +137,7 @@ def section(name: str, digest: str, tokens: int = 100) -> Placement:
 
 def side(*sections: Placement, system: str = "Be brief.", **fields: Any) -> RequestSide:
     context = context_of([user(), says()], system=system, place=lambda: sections, **fields)
-    return build_side(build_sendable(context))
+    return build_side(build_call_content(context))
 
 
 def test_the_first_section_that_is_another_is_named_with_its_file() -> None:
@@ -199,7 +199,7 @@ def test_the_order_of_a_tools_parameters_counts_because_a_model_reads_it() -> No
 
 
 def messages_side(*messages: Message) -> RequestSide:
-    return build_side(build_sendable(context_of(messages)))
+    return build_side(build_call_content(context_of(messages)))
 
 
 def test_marks_for_a_cache_and_notes_of_ours_make_no_difference() -> None:

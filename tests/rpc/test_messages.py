@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nexus_core import ProviderError, TurnError, UnknownNameError
-from nexus_core.agents import DoneEvent, UserMessageEvent
+from nexus_core.agents import DoneEvent, SteeringMessageEvent
 from nexus_core.rpc import AgentDestroyedError, AgentPool, PooledAgent, SharedComponents
 from nexus_core.testing.fixtures import MakeNexus
 from tests.agents.fakes import FakeModel, called, replied
@@ -74,7 +74,7 @@ def test_a_steering_message_is_read_before_the_next_call_of_the_turn(make_nexus:
     answers, events, said = asyncio.run(main())
 
     assert answers == ["Read: Rather rest."]
-    assert [each.message for each in events if isinstance(each, UserMessageEvent)] == ["Rather rest."]
+    assert [each.message for each in events if isinstance(each, SteeringMessageEvent)] == ["Rather rest."]
     assert isinstance(events[-1], DoneEvent)
     assert (events[-1].text, events[-1].calls) == ("Read: Rather rest.", 2)
     assert [role for role, _ in said] == ["user", "user", "assistant"]  # tool call and result have no text

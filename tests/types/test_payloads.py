@@ -20,7 +20,6 @@ from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.types.ledger import NewStep, SessionRecord, StepKind
 from nexus_core.types.messages import Usage
 from nexus_core.types.payloads import (
-    CallKey,
     CompactionPayload,
     InputPayload,
     LearnedLimit,
@@ -33,6 +32,7 @@ from nexus_core.types.payloads import (
     SessionPayload,
     StepPayload,
     TextClamp,
+    ToolCallKey,
     read_step_payload,
 )
 from tests.conftest import ROOT
@@ -157,7 +157,7 @@ def test_new_payload_stores_given_fields_in_their_order() -> None:
 
 
 def test_nested_fields_are_stored_as_plain_json() -> None:
-    result = ResultPayload(answers=(CallKey("a", 1),), clamps=(TextClamp(0, 0, 0, 5, 6),), sizes=(1, 2))
+    result = ResultPayload(answers=(ToolCallKey("a", 1),), clamps=(TextClamp(0, 0, 0, 5, 6),), sizes=(1, 2))
     state = PinPayload(windows={"m": LearnedLimit(1, 2)}, pins=("a",))
 
     assert result.to_json() == {"answers": [["a", 1]], "clamp": [[0, 0, 0, 5, 6]], "sizes": [1, 2]}

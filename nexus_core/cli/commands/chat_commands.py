@@ -56,7 +56,7 @@ COMMANDS = (
 """In the order of the help page. A message that begins with a slash is written with two."""
 
 
-class ChatCommands:
+class ChatCommandRunner:
     """Runs the commands of a chat.
 
     Args:

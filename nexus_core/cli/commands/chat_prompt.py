@@ -23,7 +23,7 @@ from nexus_core.agents import (
     ToolResultEvent,
 )
 from nexus_core.cli.commands.chat import cancel_on_interrupt, describe_stop
-from nexus_core.cli.commands.chat_commands import COMMANDS, ChatCommands
+from nexus_core.cli.commands.chat_commands import COMMANDS, ChatCommandRunner
 from nexus_core.cli.context import EXIT_INTERRUPTED
 from nexus_core.cli.output import compute_hit_rate, excerpt_call, format_rate
 from nexus_core.cli.run import report_error
@@ -61,10 +61,10 @@ def run_chat(chat: Chat, ledger: str) -> None:
         chat: The conversation.
         ledger: The value of `--ledger`.
     """
-    ChatPrompt(chat, ledger).run()
+    TerminalChat(chat, ledger).run()
 
 
-class ChatPrompt:
+class TerminalChat:
     """Interactive chat: reads input, runs turns, prints their events.
 
     Args:
@@ -79,7 +79,7 @@ class ChatPrompt:
         self._status = ""
         self._output = create_output(stdout=self._console.output)
         self._terminal = QuietTerminal()
-        self._commands = ChatCommands(chat, ledger, self._run_turn, self._terminal.paused)
+        self._commands = ChatCommandRunner(chat, ledger, self._run_turn, self._terminal.paused)
         self._input: PromptSession[str] = PromptSession(
             output=self._output,
             history=open_history(chat.nexus.home),
@@ -278,7 +278,7 @@ class ChatCompleter(Completer):
         commands: The commands.
     """
 
-    def __init__(self, commands: ChatCommands) -> None:
+    def __init__(self, commands: ChatCommandRunner) -> None:
         self._commands = commands
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:  # noqa: ARG002 - as the base class

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from nexus_core.cli.context import CliContext
     from nexus_core.nexus import Nexus
-    from nexus_core.request.diff import PieceChange, RequestPiece, Sendable
+    from nexus_core.request.diff import CallContent, PieceChange, RequestPiece
     from nexus_core.text.console import ConsoleStyle
     from nexus_core.tokens.prices import Cost
     from nexus_core.types.assembled import CacheMiss
@@ -179,7 +179,7 @@ def compare_repeated(cli: CliContext, nexus: Nexus, a: str | None, ledger: str |
     return RequestComparison((str(operand), name), (first, last), compare(first, last))
 
 
-def _read_operand(cli: CliContext, nexus: Nexus, operand: DiffOperand) -> Sendable:
+def _read_operand(cli: CliContext, nexus: Nexus, operand: DiffOperand) -> CallContent:
     with use_session_directory(cli, nexus, operand.session) as there:
         if operand.kind == "model":
             _warn_of_unknown_model(cli, there, operand.name)
@@ -194,7 +194,7 @@ def _warn_of_unknown_model(cli: CliContext, nexus: Nexus, model: str) -> None:
         cli.console.warning(visible_line(str(finding)))
 
 
-def _build_stable_side(operand: DiffOperand, made: Sendable) -> RequestSide:
+def _build_stable_side(operand: DiffOperand, made: CallContent) -> RequestSide:
     """Return the part of a request that must not change between calls: the last message has the time."""
     return build_side(made if operand.kind == "step" else made._replace(messages=(), message_tokens=()))
 
@@ -207,7 +207,7 @@ _CLOCK_TICK_SECONDS = 1.0
 
 def repeat_request(
     operand: DiffOperand, nexus: Nexus, ledger: str, reopened: AbstractContextManager[Nexus]
-) -> Generator[tuple[str, Sendable]]:
+) -> Generator[tuple[str, CallContent]]:
     """Yield the request built again, with the place where it was built.
 
     Args:
@@ -239,7 +239,7 @@ def _start_process(operand: DiffOperand, nexus: Nexus, ledger: str, seed: str) -
     )
 
 
-def _read_process_output(process: subprocess.Popen[bytes], seed: str) -> Sendable:
+def _read_process_output(process: subprocess.Popen[bytes], seed: str) -> CallContent:
     out, err = process.communicate()
     if process.returncode:
         output = err.decode(errors="replace").strip().splitlines() or [format_count(process.returncode, "error")]

@@ -14,7 +14,7 @@ from nexus_core.dialects.registry import read_messages
 from nexus_core.errors import FileError, MessageError, UnknownNameError, UsageError, did_you_mean
 from nexus_core.ledger.ledger import walk_back
 from nexus_core.request.cache_report import find_expiry
-from nexus_core.request.diff import Sendable, build_sendable
+from nexus_core.request.diff import CallContent, build_call_content
 from nexus_core.thread.lookup import find_step
 from nexus_core.tokens.counters import open_counter
 from nexus_core.tokens.messages import count_tools
@@ -52,13 +52,13 @@ class DiffOperand(NamedTuple):
             return "what goes to a model here"
         return f"{self.kind} {self.name}{f' in session {self.conversation}' if self.conversation else ''}"
 
-    def read(self, nexus: Nexus) -> Sendable:
+    def read(self, nexus: Nexus) -> CallContent:
         """Return the request. For a session, model or directory, it is the one that would be sent now."""
         if self.kind == "file":
             return read_request_file(nexus, nexus.cwd, self.name)
         if self.kind == "step":
-            return build_sendable(nexus.replay(self.name))
-        return build_sendable(nexus.assemble(nexus.request(**self._request_options), must_fit=False))
+            return build_call_content(nexus.replay(self.name))
+        return build_call_content(nexus.assemble(nexus.request(**self._request_options), must_fit=False))
 
     @property
     def session(self) -> str:
@@ -159,7 +159,7 @@ def find_operand_expiry(ledger: Ledger, before: DiffOperand, after: DiffOperand)
 _REPORT_KEYS = {"schema", "system_prompt", "placements"}
 
 
-def read_request_file(nexus: Nexus, directory: Path, name: str) -> Sendable:
+def read_request_file(nexus: Nexus, directory: Path, name: str) -> CallContent:
     """Return the request in a file: what `nexus assemble` has printed, or a request of any API.
 
     Args:
@@ -179,12 +179,12 @@ def read_request_file(nexus: Nexus, directory: Path, name: str) -> Sendable:
     return _parse_request_body(nexus, text, name, value)
 
 
-def parse_request_report(value: dict[str, Any], name: str) -> Sendable:
+def parse_request_report(value: dict[str, Any], name: str) -> CallContent:
     """Return the request that `nexus assemble --json` printed."""
     try:
         current = value["current_message"]
         messages = [*value["history"], *([] if current is None else [current]), *value["progress"]]
-        return Sendable(
+        return CallContent(
             model=value["model"],
             system_prompt=value["system_prompt"],
             tools=tuple(decode_value(Tool, tool) for tool in value["tools"]),
@@ -211,14 +211,14 @@ def _placement_from_json(value: dict[str, Any]) -> Placement:
     return Placement(**{**value, "source": source, "decision": Decision(**value["decision"])})
 
 
-def _parse_request_body(nexus: Nexus, text: str, name: str, value: object) -> Sendable:
+def _parse_request_body(nexus: Nexus, text: str, name: str, value: object) -> CallContent:
     transcript = read_transcript(text, name, nexus.dialects, formats=load_formats(nexus.host))
     spoken = [*transcript.system, *(entry.message for entry in transcript.context)]
     first = next((place for place, message in enumerate(spoken) if message.role != "system"), len(spoken))
     system = "\n".join(message.content for message in spoken[:first])
     model = _get_model(value) or transcript.model
     return _count_request(
-        nexus, Sendable(model, system, transcript.tools, tuple(spoken[first:]), (), (), 0, transcript.api)
+        nexus, CallContent(model, system, transcript.tools, tuple(spoken[first:]), (), (), 0, transcript.api)
     )
 
 
@@ -230,7 +230,7 @@ def _get_model(body: object) -> str:
     return found if isinstance(found, str) else ""
 
 
-def translate_request(nexus: Nexus, sendable: Sendable, api: str) -> Sendable:
+def translate_request(nexus: Nexus, sendable: CallContent, api: str) -> CallContent:
     """Return a request converted to an API's format and back, so that both sides compare alike."""
     if sendable.api == api or not api:
         return sendable
@@ -241,7 +241,7 @@ def translate_request(nexus: Nexus, sendable: Sendable, api: str) -> Sendable:
     return again if len(messages) == len(sendable.messages) else _count_request(nexus, again)
 
 
-def _count_request(nexus: Nexus, sendable: Sendable) -> Sendable:
+def _count_request(nexus: Nexus, sendable: CallContent) -> CallContent:
     """Return a request with what its pieces take."""
     counter = open_counter(sendable.model, host=nexus.host, settings=nexus.load().settings)
     words = sendable.system_prompt

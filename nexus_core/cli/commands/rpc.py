@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nexus_core.cli.context import CliContext
-    from nexus_core.rpc.dispatcher import MethodSpec
+    from nexus_core.rpc.dispatcher import MethodParameters
 
 app = typer.Typer()
 
@@ -76,7 +76,7 @@ def rpc(
 # ---- parameters -----------------------------------------------------------------------------------------------------
 
 
-def read_params(method: str, words: Iterable[str], spec: MethodSpec | None) -> dict[str, Any]:
+def read_params(method: str, words: Iterable[str], spec: MethodParameters | None) -> dict[str, Any]:
     """Return the parameters of a method from the arguments of the command.
 
     Args:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nexus_core.plugin import SummaryRequest
-    from nexus_plugins.providers._secrets import SecretVariables
+    from nexus_plugins.providers._secrets import EnvironmentSecrets
 
 MAX_OUTPUT_BYTES = 4 * 1024 * 1024
 """Bytes that a program may print."""
@@ -143,7 +143,7 @@ def _open_files() -> Iterator[_CommandFiles]:
 
 
 def _start_command(
-    command: tuple[str, ...], directory: Path, secrets: SecretVariables, files: _CommandFiles
+    command: tuple[str, ...], directory: Path, secrets: EnvironmentSecrets, files: _CommandFiles
 ) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(  # noqa: S603 - a command that the user wrote or approved, without a shell
@@ -196,7 +196,7 @@ def _watch_process(leader: int) -> Iterator[None]:
             watcher.communicate()
 
 
-def _build_environment(secrets: SecretVariables) -> dict[str, str]:
+def _build_environment(secrets: EnvironmentSecrets) -> dict[str, str]:
     passed = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
     # Relative entries would find programs in the working directory, which may be a project's.
     entries = [entry for entry in passed.get("PATH", os.defpath).split(os.pathsep) if Path(entry).is_absolute()]

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import httpx2
 
     from nexus_plugins.providers._formats import WireFormat
-    from nexus_plugins.providers._secrets import Secret, SecretVariables
+    from nexus_plugins.providers._secrets import EnvironmentSecrets, Secret
     from nexus_plugins.providers._settings import Endpoint
 
 EXTRA = Extra("llm", modules=("httpx2",))
@@ -203,7 +203,7 @@ class EndpointClient:
         self,
         opened: HttpResponse,
         pieces: Iterator[HttpResponse | HttpFailure],
-        secrets: SecretVariables,
+        secrets: EnvironmentSecrets,
         attempts: int,
     ) -> Iterator[tuple[bool, dict[str, Any]]]:
         is_whole = "json" in opened.headers.get("content-type", "")
@@ -231,7 +231,7 @@ class EndpointClient:
     def error(
         self,
         what: str,
-        secrets: SecretVariables | None = None,
+        secrets: EnvironmentSecrets | None = None,
         *,
         hint: str | None = None,
         **facts: Any,  # noqa: ANN401 - of an error
@@ -241,7 +241,7 @@ class EndpointClient:
         return EndpointError(f"the endpoint {shown}", endpoint=self.name, where=self.where, hint=hint, **facts)
 
     def _build_response_error(
-        self, response: HttpResponse | HttpFailure, secrets: SecretVariables, attempts: int
+        self, response: HttpResponse | HttpFailure, secrets: EnvironmentSecrets, attempts: int
     ) -> EndpointError:
         if not isinstance(response, HttpResponse):
             hint = f"see that {get_server(self.address)} can be reached" if response.is_retryable else None
@@ -255,7 +255,7 @@ class EndpointClient:
             said=message,
         )
 
-    def _hint(self, response: HttpResponse, secrets: SecretVariables) -> str | None:
+    def _hint(self, response: HttpResponse, secrets: EnvironmentSecrets) -> str | None:
         if _STATUS_REDIRECT <= response.status < _STATUS_ERROR:
             target = secrets.to_safe_line(response.headers.get("location", "")) or "another place"
             return f"it redirects to {target}; the key is only sent to base_url"
@@ -265,7 +265,7 @@ class EndpointClient:
         hint = _HINTS.get(response.status)
         return hint and hint.format(key=self.endpoint.key_env or "the variable that key_env names")
 
-    def _read_secrets(self) -> SecretVariables:
+    def _read_secrets(self) -> EnvironmentSecrets:
         if find_spec("httpx2") is None:
             raise MissingExtraError("providers", EXTRA)
         keys = [self.endpoint.key_env] if self.endpoint.key_env else []
@@ -276,7 +276,7 @@ class EndpointClient:
                 str(error), endpoint=self.name, where=self.where, hint="set it to the key, without quotes"
             ) from None
 
-    def _build_request(self, url: str, body: Mapping[str, Any], secrets: SecretVariables) -> HttpRequest:
+    def _build_request(self, url: str, body: Mapping[str, Any], secrets: EnvironmentSecrets) -> HttpRequest:
         given, further = take_client_options(body)
         sent = {name: value for name, value in {**given, **self.endpoint.options}.items() if value is not None}
         encoded = replace_surrogates(json.dumps(sent, ensure_ascii=False, default=_encode_bytes)).encode()
@@ -294,7 +294,7 @@ class EndpointClient:
         return HttpRequest(url, encoded, headers)
 
 
-def _parse_event(data: str, secrets: SecretVariables) -> dict[str, Any]:
+def _parse_event(data: str, secrets: EnvironmentSecrets) -> dict[str, Any]:
     """Return an event of a stream, with secrets masked.
 
     Raises:
@@ -368,7 +368,7 @@ class HttpResponse(NamedTuple):
         """True if the status reports success."""
         return _STATUS_OK <= self.status < _STATUS_REDIRECT
 
-    def mask(self, secrets: SecretVariables) -> HttpResponse:
+    def mask(self, secrets: EnvironmentSecrets) -> HttpResponse:
         """Return the response with secrets masked, because some servers send them back."""
         headers = {name: secrets.mask(value) for name, value in self.headers.items()}
         # Latin-1 maps every byte to a character and back.
@@ -386,7 +386,7 @@ class HttpFailure(NamedTuple):
     reason: str
     is_retryable: bool
 
-    def mask(self, secrets: SecretVariables) -> HttpFailure:
+    def mask(self, secrets: EnvironmentSecrets) -> HttpFailure:
         """Return the failure with secrets masked."""
         return HttpFailure(secrets.mask(self.reason), self.is_retryable)
 

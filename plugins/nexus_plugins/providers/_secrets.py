@@ -36,7 +36,7 @@ class Secret:
         raise TypeError("a secret cannot be pickled or copied")
 
 
-class SecretVariables(NamedTuple):
+class EnvironmentSecrets(NamedTuple):
     """Secrets from environment variables.
 
     Attributes:
@@ -62,18 +62,18 @@ class EnvironmentVariableError(Exception):
     """Raised when an environment variable is not set or not a valid key. Names it, never its value."""
 
 
-def read_secrets(names: Iterable[str]) -> SecretVariables:
+def read_secrets(names: Iterable[str]) -> EnvironmentSecrets:
     """Read secrets from environment variables.
 
     Raises:
         EnvironmentVariableError: A variable is not set, or its value cannot be a key.
     """
-    return SecretVariables({name: _read_secret(name) for name in names})
+    return EnvironmentSecrets({name: _read_secret(name) for name in names})
 
 
-def read_present_secrets(names: Iterable[str]) -> SecretVariables:
+def read_present_secrets(names: Iterable[str]) -> EnvironmentSecrets:
     """Read secrets from those of the environment variables that are set."""
-    return SecretVariables({name: Secret(os.environ[name]) for name in names if name in os.environ})
+    return EnvironmentSecrets({name: Secret(os.environ[name]) for name in names if name in os.environ})
 
 
 def is_variable_set(name: str) -> bool:

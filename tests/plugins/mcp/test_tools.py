@@ -22,7 +22,7 @@ from nexus_core import ConfigError, Nexus, NexusError, UnknownNameError
 from nexus_core.plugin.settings import MCPServerConfig, MCPServerWithOrigin
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_core.thread.state import RecordedStep
-from nexus_core.types.payloads import CallKey
+from nexus_core.types.payloads import ToolCallKey
 from nexus_plugins.mcp._connections import ServerPool
 from nexus_plugins.mcp._tools import (
     MAX_SCHEMA_DEPTH,
@@ -405,7 +405,7 @@ def test_a_call_that_is_kept_elsewhere_is_not_run(make_nexus: MakeNexus, nexus_h
     session = nexus.session("bug", model="gpt-4o")
     session.ask("Read it.")
     step = session.record(asks("openai", 1, "mcp__files__read"))
-    call = replace(step.tool_calls[0], key=CallKey("01M7HRS29HN5YX053ZXZK53KTQ", 0))
+    call = replace(step.tool_calls[0], key=ToolCallKey("01M7HRS29HN5YX053ZXZK53KTQ", 0))
 
     assert "it is not known what this model was offered" in refused(nexus, replace(step, tool_calls=(call,)))
 
