@@ -168,6 +168,7 @@ def test_programs_of_the_page_run(
     page = (ROOT / "docs/how-to/serve-agents.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     commands, curl = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    printed = answer = ""
     with serve(work) as process:
         address = read_address(process)
         for line in commands.splitlines():
