@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from nexus_core.memory.search import find_sender, read_facet_steps, read_sender, search_steps
     from nexus_core.memory.statements import find_lasting_rules, find_rules, keep_typed_text
     from nexus_core.memory.text_scores import rank_texts
+    from nexus_core.memory.words import find_query_words
     from nexus_core.types.memory import MemoryOrigin as MemoryOrigin  # noqa: PLC0414 - a type, and not in __all__
 
 _HOMES = {
     "MemoryOrigin": "nexus_core.types.memory:MemoryOrigin",
+    "find_query_words": "nexus_core.memory.words:find_query_words",
     "find_lasting_rules": "nexus_core.memory.statements:find_lasting_rules",
     "find_rules": "nexus_core.memory.statements:find_rules",
     "find_sender": "nexus_core.memory.search:find_sender",
@@ -32,6 +34,7 @@ _HOMES = {
 
 __all__ = [
     "find_lasting_rules",
+    "find_query_words",
     "find_rules",
     "find_sender",
     "format_memory",

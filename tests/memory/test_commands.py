@@ -104,6 +104,13 @@ def test_add_never_overwrites(cli: Cli) -> None:
     assert Path(first).read_text(encoding="utf-8").endswith("One.\n")
 
 
+def test_add_does_not_write_the_same_text_again(cli: Cli) -> None:
+    first = run_json(cli, "add", "Deploy on Fridays only.")["path"]
+
+    assert run_json(cli, "add", "Deploy on Fridays only.")["path"] == first
+    assert cli("memory", "add", "Deploy on Fridays only.").err.startswith(f"Already noted in {first}")
+
+
 def test_add_refuses_a_secret(cli: Cli, nexus_home: Path) -> None:
     outcome = cli("memory", "add", f"The token is ghp_{'a1B2' * 9}.")
 

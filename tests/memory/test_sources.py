@@ -253,6 +253,16 @@ def test_an_unknown_name_scores_below_the_floor(nexus: Nexus) -> None:
     assert all(each.score < 0.2 for each in found)
 
 
+@pytest.mark.parametrize("message", ["hello", "Thanks!", "continue"])
+def test_a_message_of_one_word_scores_below_the_floor(nexus: Nexus, message: str) -> None:
+    say(nexus, "earlier", "Say hello, then continue.", "Hello, and thanks! I continue.")
+
+    found = search(nexus, "episodes", message)
+
+    assert found
+    assert all(each.score < 0.2 for each in found)
+
+
 # ---- skills ---------------------------------------------------------------------------------------------------------
 
 

@@ -172,7 +172,8 @@ def add(
 ) -> None:
     """Write a note into your own directory, or into the project's.
 
-    A project's notes are meant to be committed. A text with what looks like a secret is refused.
+    A project's notes are meant to be committed. A text with what looks like a secret is refused, and one that is noted
+    already is not written again.
     """
     cli: CliContext = ctx.obj
     if kind not in ("note", "preference"):
@@ -193,13 +194,21 @@ def add(
             raise UsageError("no memory source can store a note", hint="`nexus plugin info memory` says why")
         origin = Source(uri=source or "caller:", layer="local" if project else "global")
         new = Memory(text=text, kind="preference" if kind == "preference" else "note", source=origin, title=title)
-        path = writer(replace(new, time=time.time_ns() // 1_000_000))
+        noted = "" if title else _find_noted_path(cli, view, new)
+        path = noted or writer(replace(new, time=time.time_ns() // 1_000_000))
     if json:
         cli.console.json({"schema": 1, "path": path})
     else:
-        cli.console.message(visible_line(f"Noted in {path}"))
+        cli.console.message(visible_line(f"Already noted in {path}" if noted else f"Noted in {path}"))
         if not view.options.enabled:
             cli.console.message("Memory is off: `nexus config set memory.enabled true --global` has it sent.")
+
+
+def _find_noted_path(cli: CliContext, view: MemoryCatalog, new: Memory) -> str:
+    """Return the file of a note with the same text in the same layer, or "" if there is none."""
+    notes = (memory for _, memory in view.list_all(cli) if memory.kind == new.kind and memory.source.is_file)
+    same = (each for each in notes if each.text.strip() == new.text.strip() and each.source.layer == new.source.layer)
+    return next((each.source.uri for each in same), "")
 
 
 def _find_memory(cli: CliContext, view: MemoryCatalog, name: str) -> tuple[MemorySource, Memory]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nexus_core import Source
 from nexus_core.plugin import Memory
 from nexus_core.plugin.ledgers import StepQuery
-from nexus_core.plugin.memory import find_sender, search_steps
+from nexus_core.plugin.memory import find_query_words, find_sender, search_steps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,8 +23,11 @@ MAX_EPISODE_CHARACTERS = 1200
 SCORE_SCALE = 1.05
 """Turns whose score is 19 % of the weight of the query's words reach the floor for injection (0.2). Measured, that and
 the cut far below the best turn lose two points of recall together; 25 % would lose three."""
-_UNKNOWN_NAME_SCORE = 0.1
-"""The highest score of an answer about a name that was never mentioned: below the floor for injection."""
+_WEAK_SCORE = 0.1
+"""The highest score of a turn about a name that was never mentioned, or for a vague message: below the floor for
+injection."""
+_MIN_QUERY_WORDS = 2
+"""A message with fewer words that are looked up, and without a name, is vague: "hello", "thanks", "continue"."""
 _MAX_SEARCHED = 400
 """Turns that are looked at if some of the first ones are of another sender."""
 _ORIGINS: dict[str, MemoryOrigin] = {"user": "user", "assistant": "assistant"}
@@ -33,8 +36,8 @@ _ORIGINS: dict[str, MemoryOrigin] = {"user": "user", "assistant": "assistant"}
 def search_episodes(ledger: Ledger, query: MemoryQuery) -> list[Memory]:
     """Return the turns of other sessions that match a query, the best first.
 
-    A question about a name, path or identifier that occurs nowhere gets answers with a score below the floor: they can
-    be searched for, and are not injected.
+    A question about a name, path or identifier that occurs nowhere, and a message of one word, get turns with a score
+    below the floor: they can be searched for, and are not injected.
     """
     own = (query.session,) if query.session and ledger.session(query.session) is not None else ()
     limit = max(1, min(query.limit, MAX_EPISODES))
@@ -50,7 +53,8 @@ def search_episodes(ledger: Ledger, query: MemoryQuery) -> list[Memory]:
     if len(hits) < len(result.strong_hits) and len(result.hits) == limit:
         result = search_steps(ledger, replace(asked, limit=_MAX_SEARCHED))
         hits = _keep_sender(ledger, query, result.strong_hits)[:limit]
-    most = _UNKNOWN_NAME_SCORE if result.unknown_names else 1.0
+    is_vague = not query.entities and len(find_query_words(query.text)) < _MIN_QUERY_WORDS
+    most = _WEAK_SCORE if result.unknown_names or is_vague else 1.0
     scale = SCORE_SCALE / result.weight
     return [_build_episode(hit, min(most, scale * hit.score)) for hit in hits if hit.text.strip()]
 
@@ -72,5 +76,5 @@ def _build_episode(hit: StepHit, score: float) -> Memory:
         session=hit.session,
         time=hit.created,
         score=min(max(score, 0.0), 1.0),
-        reason=f"matches {', '.join(hit.words)}" if hit.words else "stands beside a step that matches",
+        reason=f"matches {', '.join(hit.words)}" if hit.words else "next to a step that matches",
     )
