@@ -97,6 +97,7 @@ def test_a_provider_that_fails_is_an_error_and_the_next_message_works(cli: Cli, 
 
     assert (failed.code, failed.out) == (5, "")
     assert "wrong key" in failed.err
+    assert "`nexus chat --session s` continues" in failed.err
     assert again.out == "Back.\n"
 
 

@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from contextlib import contextmanager
+from shlex import quote
 from threading import Thread, current_thread, main_thread
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +15,7 @@ import typer
 from nexus_core.cli.context import EXIT_INTERRUPTED
 from nexus_core.cli.options import LevelOption, ProviderOption, RoleOption, build_model_option
 from nexus_core.cli.session_lookup import LedgerOption, build_session_option, open_session_nexus
-from nexus_core.errors import MissingExtraError, UsageError
+from nexus_core.errors import MissingExtraError, ProviderError, UsageError
 from nexus_core.text.safety import visible_line
 from nexus_core.types.messages import Usage
 from nexus_core.types.plugins import Extra
@@ -308,6 +309,10 @@ def _answer_once(conversation: Chat, message: str) -> None:
                     done = event
                     if not is_streamed:
                         stream.write(event.text)
+    except ProviderError:
+        name = agent.session.name
+        cli.console.message(visible_line(f"The message is stored: `nexus chat --session {quote(name)}` continues."))
+        raise
     finally:
         stream.close()
     if done is None or done.cancelled:
