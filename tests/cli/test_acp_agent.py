@@ -143,6 +143,36 @@ def test_sessions_are_listed_loaded_forked_and_resumed(work: Path, server: Serve
     assert "My name is Ada.Who am I?" in editor.said("user_message_chunk")
 
 
+def test_sessions_that_begin_at_the_same_time_are_different(work: Path, server: Server, nexus: Nexus) -> None:
+    async def use(agent: Any) -> None:
+        servers = [editor_server(nexus.home)]
+        begun = await asyncio.gather(*(agent.new_session(cwd=str(work), mcp_servers=servers) for _ in range(3)))
+        names = [each.session_id for each in begun]
+        assert len(set(names)) == 3
+        await ask(agent, names[0], "In the first.")
+        await ask(agent, names[1], "In the second.")
+        for name in names:
+            await agent.close_session(session_id=name)
+        assert await asyncio.to_thread(survivors, nexus.home) == []
+
+    edit(work, use)
+
+    assert "In the first." not in json.dumps(server.bodies[1])
+
+
+def test_a_copy_never_takes_the_name_of_a_new_session(work: Path, server: Server) -> None:
+    async def use(agent: Any) -> None:
+        first = (await agent.new_session(cwd=str(work), mcp_servers=[])).session_id
+        await ask(agent, first, "Hi")
+        begun = [agent.new_session(cwd=str(work), mcp_servers=[]) for _ in range(3)]
+        copied = [agent.fork_session(session_id=first, cwd=str(work)) for _ in range(3)]
+        assert len({each.session_id for each in await asyncio.gather(*begun, *copied)}) == 6
+
+    edit(work, use)
+
+    assert len(server.bodies) == 1
+
+
 @pytest.mark.parametrize(
     ("answer", "result"),
     [("allow", '["echo", {"a": "1"}]'), ("reject", "did not allow it"), ("", "did not allow it")],

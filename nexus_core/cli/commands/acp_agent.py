@@ -137,6 +137,8 @@ class EditorAgent:
         self._given = given
         self._agents: dict[str, AsyncAgent] = {}
         self._always: set[tuple[str, str]] = set()  # sessions, and tools that the user allows there
+        self._names: set[str] = set()  # of sessions begun here: the ledger has them from their first message on
+        self._opening = asyncio.Lock()  # requests run at the same time: one names a session or opens a directory
         self._directories: dict[str, OpenDirectory] = {}
         self._used: dict[str, str] = {}  # by session, the key of its directory
         self._stack = ExitStack()
@@ -179,11 +181,7 @@ class EditorAgent:
     async def new_session(self, cwd: str, mcp_servers: list[Any] | None = None, **_: Any) -> acp.NewSessionResponse:  # noqa: ANN401 - as above
         """Begin a session in a directory, with the servers that the editor passes."""
         opened = await self._open_directory(cwd, mcp_servers)
-        stem = name = await asyncio.to_thread(name_new_session, opened.nexus)
-        number = 1
-        while name in self._agents:
-            number += 1
-            name = f"{stem}-{number}"
+        name = await self._reserve_name(opened.nexus)
         await self._open_agent(name, cwd, mcp_servers)
         return acp.NewSessionResponse(session_id=name)
 
@@ -223,7 +221,7 @@ class EditorAgent:
     ) -> ForkSessionResponse:
         """Continue in a copy of a session."""
         nexus = await self._require_session(session_id, cwd)
-        name = await asyncio.to_thread(name_new_session, nexus)
+        name = await self._reserve_name(nexus)
         with _protocol_errors():
             await asyncio.to_thread(lambda: nexus.session(session_id, any_directory=True).fork(name))
         await self._open_agent(name, cwd, mcp_servers)
@@ -301,10 +299,11 @@ class EditorAgent:
         for name in unusable:
             self._warn_unused(name, "its transport is not supported")
         key = self._build_key(cwd, definitions)
-        if key not in self._directories:
-            with _protocol_errors():
-                opened = await asyncio.to_thread(self._load_directory, Path(cwd), EditorServers(definitions))
-            self._directories[key] = opened
+        async with self._opening:
+            if key not in self._directories:
+                with _protocol_errors():
+                    opened = await asyncio.to_thread(self._load_directory, Path(cwd), EditorServers(definitions))
+                self._directories[key] = opened
         return self._directories[key]
 
     def _load_directory(self, cwd: Path, servers: EditorServers) -> OpenDirectory:
@@ -321,6 +320,14 @@ class EditorAgent:
 
     def _build_key(self, cwd: str, definitions: list[dict[str, Any]]) -> str:
         return json.dumps([cwd, definitions], sort_keys=True)
+
+    async def _reserve_name(self, nexus: Nexus) -> str:
+        """Return a name that no session has, and give it to no other one."""
+        async with self._opening:
+            with _protocol_errors():
+                name = await asyncio.to_thread(name_new_session, nexus, self._names)
+            self._names.add(name)
+        return name
 
     async def _require_session(self, name: str, cwd: str) -> Nexus:
         nexus = (await self._open_directory(cwd)).nexus

@@ -21,7 +21,7 @@ from nexus_core.types.messages import Usage
 from nexus_core.types.plugins import Extra
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
     from types import TracebackType
     from typing import Self
 
@@ -271,11 +271,16 @@ def cancel_on_interrupt(agent: Agent) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def name_new_session(nexus: Nexus) -> str:
-    """Return a name that no session has, from the time of day."""
+def name_new_session(nexus: Nexus, reserved: Collection[str] = ()) -> str:
+    """Return a name that no session has, from the time of day.
+
+    Args:
+        nexus: Its ledger is asked.
+        reserved: Names of sessions that are not in the ledger yet.
+    """
     stem = name = time.strftime("chat-%Y-%m-%d-%H%M%S", time.gmtime())
     number = 1
-    while nexus.ledger.session(name) is not None:
+    while name in reserved or nexus.ledger.session(name) is not None:
         number += 1
         name = f"{stem}-{number}"
     return name
