@@ -36,12 +36,14 @@ class AskedEditor:
         self.answer = answer
         self.updates: list[Any] = []
         self.asked: list[Any] = []
+        self._updated = asyncio.Event()
 
     def on_connect(self, conn: Any) -> None:
         pass
 
     async def session_update(self, session_id: str, update: Any, **_: Any) -> None:  # noqa: ARG002 - the protocol's
         self.updates.append(update)
+        self._updated.set()
 
     async def request_permission(self, session_id: str, tool_call: Any, options: list[Any], **_: Any) -> Any:  # noqa: ARG002 - as above
         self.asked.append((tool_call, options))
@@ -51,6 +53,12 @@ class AskedEditor:
 
     def said(self, kind: str) -> str:
         return "".join(each.content.text for each in self.updates if each.session_update == kind)
+
+    async def hear(self, text: str) -> None:
+        """Wait until the agent has said a text."""
+        while text not in self.said("agent_message_chunk"):
+            self._updated.clear()
+            await self._updated.wait()
 
 
 @pytest.fixture
@@ -84,6 +92,13 @@ def edit(
 
     asyncio.run(main())
     return own
+
+
+async def fails(request: Awaitable[Any]) -> tuple[int, str]:
+    """The code and the text of the error with which a request fails."""
+    with pytest.raises(acp.RequestError) as caught:
+        await request
+    return caught.value.code, str(caught.value)
 
 
 async def ask(agent: Any, session: str, text: str) -> Any:
@@ -291,8 +306,7 @@ def test_a_turn_is_cancelled_and_what_was_said_is_stored(work: Path, server: Ser
     async def use(agent: Any) -> None:
         names.append((await agent.new_session(cwd=str(work), mcp_servers=[])).session_id)
         turn = asyncio.ensure_future(ask(agent, names[0], "Go."))
-        while "So far" not in editor.said("agent_message_chunk"):  # noqa: ASYNC110 - the package announces none
-            await asyncio.sleep(0.01)
+        await editor.hear("So far")
         await agent.cancel(session_id=names[0])
         assert (await turn).stop_reason == "cancelled"
 
@@ -302,13 +316,30 @@ def test_a_turn_is_cancelled_and_what_was_said_is_stored(work: Path, server: Ser
     assert not nexus.session(names[0]).is_open
 
 
+def test_a_turn_can_be_cancelled_after_its_session_is_loaded_again(work: Path, server: Server, nexus: Nexus) -> None:
+    server.answers[:] = [streamed("openai", "So far. " + "More. " * 500, pause=0.002)]
+    editor = AskedEditor()
+
+    async def use(agent: Any) -> None:
+        session = (await agent.new_session(cwd=str(work), mcp_servers=[])).session_id
+        turn = asyncio.ensure_future(ask(agent, session, "Go."))
+        await editor.hear("So far")
+        await agent.load_session(session_id=session, cwd=str(work), mcp_servers=[])
+        await agent.resume_session(session_id=session, cwd=str(work))
+        other = [editor_server(nexus.home)]
+        code, text = await fails(agent.load_session(session_id=session, cwd=str(work), mcp_servers=other))
+        assert (code, "cancel it first" in text) == (-32602, True)
+        await agent.cancel(session_id=session)
+        assert (await turn).stop_reason == "cancelled"
+        await agent.load_session(session_id=session, cwd=str(work), mcp_servers=other)
+
+    edit(work, use, editor)
+
+    assert editor.said("user_message_chunk").count("Go.") == 2  # both times that it was loaded
+
+
 def test_mistakes_and_failures_are_errors_of_the_protocol(work: Path, server: Server) -> None:
     server.answers[:] = [Answer({"error": {"message": "wrong key"}}, status=401), streamed("openai", "Back.")]
-
-    async def fails(request: Awaitable[Any]) -> tuple[int, str]:
-        with pytest.raises(acp.RequestError) as caught:
-            await request
-        return caught.value.code, str(caught.value)
 
     async def use(agent: Any) -> None:
         directory = str(work)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections import Counter
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -136,6 +137,7 @@ class EditorAgent:
         self._ledger = ledger
         self._given = given
         self._agents: dict[str, AsyncAgent] = {}
+        self._turns: Counter[str] = Counter()  # by session, its prompts that are not answered yet
         self._always: set[tuple[str, str]] = set()  # sessions, and tools that the user allows there
         self._names: set[str] = set()  # of sessions begun here: the ledger has them from their first message on
         self._opening = asyncio.Lock()  # requests run at the same time: one names a session or opens a directory
@@ -278,12 +280,16 @@ class EditorAgent:
         if not parts:
             raise _invalid("the prompt has no content")
         done: DoneEvent | None = None
-        with _protocol_errors():
-            async for event in agent.run(Message("user", parts), interrupt=True):
-                if isinstance(event, DoneEvent):
-                    done = event
-                elif (update := _to_update(event)) is not None:
-                    await self._send(session_id, update)
+        self._turns[session_id] += 1
+        try:
+            with _protocol_errors():
+                async for event in agent.run(Message("user", parts), interrupt=True):
+                    if isinstance(event, DoneEvent):
+                        done = event
+                    elif (update := _to_update(event)) is not None:
+                        await self._send(session_id, update)
+        finally:
+            self._turns[session_id] -= 1
         if done is None or done.cancelled:
             return acp.PromptResponse(stop_reason="cancelled")
         reason: Any = _STOP_REASONS.get(done.stop, "end_turn")
@@ -337,7 +343,23 @@ class EditorAgent:
             raise _invalid(f"there is no session {name!r}")
         return nexus
 
+    def _keeps_agent(self, name: str, key: str) -> bool:
+        """True if a turn of the session runs, which only its own agent can cancel.
+
+        Raises:
+            RequestError: It runs in another directory, or with other servers.
+        """
+        if name not in self._agents or not self._turns[name]:
+            return False
+        if self._used[name] != key:
+            what = f"a turn of session {name!r} runs in another directory or with other servers; cancel it first"
+            raise _invalid(what)
+        return True
+
     async def _open_agent(self, name: str, cwd: str, servers: list[Any] | None = None) -> None:
+        key = self._build_key(cwd, self._read_servers(servers)[0])
+        if self._keeps_agent(name, key):
+            return
         opened = await self._open_directory(cwd, servers)
         await asyncio.to_thread(self._connect_servers, opened)
         loop = asyncio.get_running_loop()
@@ -347,8 +369,9 @@ class EditorAgent:
             opened.nexus.async_agent, name, tools=tools, ask=ask, mode="repl", any_directory=True, **self._given
         )
         with _protocol_errors():
-            self._agents[name] = await asyncio.to_thread(open_agent)
-        self._used[name] = self._build_key(cwd, self._read_servers(servers)[0])
+            agent = await asyncio.to_thread(open_agent)
+        if not self._keeps_agent(name, key):  # a turn may have begun meanwhile
+            self._agents[name], self._used[name] = agent, key
 
     def _connect_servers(self, opened: OpenDirectory) -> None:
         """Start the editor's servers and no others, so that the model is offered their tools from the first turn."""
