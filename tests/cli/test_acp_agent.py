@@ -359,6 +359,20 @@ def test_mistakes_and_failures_are_errors_of_the_protocol(work: Path, server: Se
     assert editor.said("agent_message_chunk") == "Back."
 
 
+def test_unusable_servers_and_cursors_are_wrong_requests(work: Path, server: Server, nexus: Nexus) -> None:
+    async def use(agent: Any) -> None:
+        for names in (["same", "same"], [""]):
+            servers = [editor_server(nexus.home, name) for name in names]
+            assert (await fails(agent.new_session(cwd=str(work), mcp_servers=servers)))[0] == -32602
+        for cursor in ("9" * 5000, "-1", ""):
+            assert (await fails(agent.list_sessions(cursor=cursor)))[0] == -32602
+        assert (await agent.list_sessions(cursor="100")).sessions == []
+
+    edit(work, use)
+
+    assert server.bodies == []
+
+
 def test_a_person_at_a_terminal_is_told_what_to_use(work: Path) -> None:
     screen = run_in_terminal(["acp"], work)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from collections import Counter
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -58,6 +59,8 @@ if TYPE_CHECKING:
     from nexus_core.types.messages import ToolResult, Usage
 
 _PAGE_SIZE = 100
+_MAX_CURSOR_DIGITS = 9
+_CURSOR = re.compile(f"[0-9]{{1,{_MAX_CURSOR_DIGITS}}}")
 _MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 """Of one line of the protocol: a prompt may hold images."""
 _ALLOW, _ALLOW_ALWAYS, _REJECT = "allow", "allow-always", "reject"
@@ -236,8 +239,8 @@ class EditorAgent:
         **_: Any,  # noqa: ANN401 - as above
     ) -> ListSessionsResponse:
         """Return the sessions of a directory, or all of them, the newest first."""
-        if cursor is not None and not cursor.isdecimal():
-            raise _invalid(f"there is no such cursor: {cursor!r}")
+        if cursor is not None and not _CURSOR.fullmatch(cursor):
+            raise _invalid(f"there is no such cursor: {cursor[:_MAX_CURSOR_DIGITS]!r}")
         opened = next(iter(self._directories.values()), None) or await self._open_directory(str(self._cli.cwd))
         with _protocol_errors():
             records = await asyncio.to_thread(lambda: list(opened.nexus.ledger.sessions()))
@@ -316,10 +319,14 @@ class EditorAgent:
         first = next(iter(self._directories.values()), None)
         ledger = self._ledger if first is None else first.nexus.ledger  # one connection for all directories
         plugins = [servers] if servers.names else []
-        nexus = self._stack.enter_context(
-            Nexus(cwd, home=self._cli.home, ledger=ledger, report=self._cli.report, plugins=plugins)
-        )
-        return OpenDirectory(nexus, self._stack.enter_context(ToolsetRunner(nexus.host, nexus)), servers)
+        with ExitStack() as stack:
+            nexus = stack.enter_context(
+                Nexus(cwd, home=self._cli.home, ledger=ledger, report=self._cli.report, plugins=plugins)
+            )
+            nexus.load()  # a directory with settings or servers that cannot be used is not kept
+            toolsets = stack.enter_context(ToolsetRunner(nexus.host, nexus))
+            self._stack.push(stack.pop_all())
+        return OpenDirectory(nexus, toolsets, servers)
 
     def _read_servers(self, servers: list[Any] | None) -> tuple[list[dict[str, Any]], list[str]]:
         return read_editor_servers(servers or ()) if self._uses_servers else ([], [])
@@ -361,7 +368,8 @@ class EditorAgent:
         if self._keeps_agent(name, key):
             return
         opened = await self._open_directory(cwd, servers)
-        await asyncio.to_thread(self._connect_servers, opened)
+        with _protocol_errors():
+            await asyncio.to_thread(self._connect_servers, opened)
         loop = asyncio.get_running_loop()
         ask = partial(self._ask, loop, name)
         tools = [opened.toolsets, self._build_plan_tool(loop, name)]
