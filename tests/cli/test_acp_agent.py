@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -371,6 +372,30 @@ def test_unusable_servers_and_cursors_are_wrong_requests(work: Path, server: Ser
     edit(work, use)
 
     assert server.bodies == []
+
+
+def test_lines_that_are_no_messages_are_left_out(work: Path) -> None:
+    hello = b'{"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": {"protocolVersion": 1}}'
+    wrong = [b"[]", b"5", b"null", b'"x"', b"not json", b"\xff", b"[" * 20_000, b"[" + hello + b"]", b'{"id": []}']
+
+    with subprocess.Popen(
+        [sys.executable, "-m", "nexus_core", "acp"],
+        cwd=work,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"\n".join([*wrong, b"", hello, b""]))
+        process.stdin.flush()
+        response = json.loads(process.stdout.readline())
+        output, problems = process.communicate(b"[]")  # without a line ending
+
+    assert (response["id"], response["result"]["protocolVersion"]) == (7, 1)
+    assert (process.returncode, output) == (0, b"")
+    assert problems.count(b"is left out") == len(wrong) + 1
+    assert b"Traceback" not in problems
 
 
 def test_a_person_at_a_terminal_is_told_what_to_use(work: Path) -> None:

@@ -50,6 +50,8 @@ from nexus_core.transcripts.acp import read_block
 from nexus_core.types.messages import Image, Message, Reasoning, Text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from acp.interfaces import Client
 
     from nexus_core.agents import AsyncAgent
@@ -84,7 +86,7 @@ def serve_editor(cli: CliContext, ledger: str | None, given: dict[str, Any], *, 
 
 async def _serve(agent: EditorAgent, output: int) -> None:
     loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=_MAX_MESSAGE_BYTES)
+    reader = MessageReader(agent.warn)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(0, "rb", closefd=False))
     transport, protocol = await loop.connect_write_pipe(
         asyncio.streams.FlowControlMixin, os.fdopen(os.dup(output), "wb")
@@ -93,6 +95,60 @@ async def _serve(agent: EditorAgent, output: int) -> None:
     # Listing, forking and resuming sessions are part of the protocol that may still change.
     served: Any = agent  # it has every method of the protocol that it announces
     await acp.run_agent(served, writer, reader, use_unstable_protocol=True)
+
+
+class MessageReader(asyncio.StreamReader):
+    """Lines of an editor without those that are no message, each of which would end the official package's loop.
+
+    Args:
+        warn: Called with what is wrong with a line that is left out.
+    """
+
+    def __init__(self, warn: Callable[[str], None]) -> None:
+        super().__init__(limit=_MAX_MESSAGE_BYTES)
+        self._warn = warn
+
+    async def readuntil(self, separator: Any = b"\n") -> bytes:  # noqa: ANN401 - as in the base class
+        """Return the next line that is a message."""
+        while True:
+            try:
+                line = await self._read_whole(separator)
+            except asyncio.IncompleteReadError as error:
+                if self._is_message(error.partial):
+                    raise
+                raise asyncio.IncompleteReadError(b"", None) from None
+            if self._is_message(line):
+                return line
+
+    async def _read_whole(self, separator: Any) -> bytes:  # noqa: ANN401 - as above
+        """Return a line of any length."""
+        pieces: list[bytes] = []
+        while True:
+            try:
+                pieces.append(await super().readuntil(separator))
+            except asyncio.LimitOverrunError as error:
+                pieces.append(await self.readexactly(error.consumed))
+            except asyncio.IncompleteReadError as error:
+                raise asyncio.IncompleteReadError(b"".join([*pieces, error.partial]), None) from None
+            else:
+                return b"".join(pieces)
+
+    def _is_message(self, line: bytes) -> bool:
+        """True for an object with an id and an error that the package can use; warn of other lines with text."""
+        if not line.strip():
+            return False
+        try:
+            message = json.loads(line)
+        except (ValueError, RecursionError):
+            message = None
+        if (
+            isinstance(message, dict)
+            and isinstance(message.get("id"), str | int | float | None)
+            and isinstance(message.get("error"), dict | None)
+        ):
+            return True
+        self._warn("a line of the editor is left out: it is no message of the protocol")
+        return False
 
 
 @dataclass(frozen=True)
@@ -158,6 +214,10 @@ class EditorAgent:
     def on_connect(self, conn: Client) -> None:
         """Keep the connection to the editor."""
         self._client = conn
+
+    def warn(self, message: str) -> None:
+        """Tell the user something on standard error."""
+        self._cli.console.warning(visible_line(message))
 
     # ---- the protocol -----------------------------------------------------------------------------------------------
 
@@ -401,7 +461,7 @@ class EditorAgent:
                     self._warn_unused(name, str(error))
 
     def _warn_unused(self, name: str, reason: str) -> None:
-        self._cli.console.warning(visible_line(f"the editor's MCP server {name!r} is not used: {reason}"))
+        self.warn(f"the editor's MCP server {name!r} is not used: {reason}")
 
     def _build_plan_tool(self, loop: asyncio.AbstractEventLoop, session: str) -> FunctionTool:
         """Return the tool with which a model shows its plan in the editor."""
