@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "plugins")]
 
-from benchmarks.measuring.processes import clean_environment  # noqa: E402 - after the path is set
+from benchmarks.measuring.loopback_model import LoopbackModel  # noqa: E402 - after the path is set
+from benchmarks.measuring.processes import clean_environment  # noqa: E402 - as above
 from benchmarks.measuring.reports import Report  # noqa: E402 - as above
 from benchmarks.measuring.rows import Goal, Row  # noqa: E402 - as above
 from benchmarks.measuring.script import Script  # noqa: E402 - as above
@@ -34,29 +35,6 @@ if TYPE_CHECKING:
 
 PING = json.dumps({"jsonrpc": "2.0", "method": "session/update", "params": {"text": "x" * 300}}).encode() + b"\n"
 MESSAGES_PER_RUN = 100
-
-
-class LoopbackModel(BaseHTTPRequestHandler):
-    """Answers every chat completion at once, in three pieces."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        """Stream a reply."""
-        self.rfile.read(int(self.headers["Content-Length"]))
-        pieces = [{"role": "assistant", "content": "Hello"}, {"content": " there"}, {}]
-        choices = [{"index": 0, "delta": delta, "finish_reason": None if delta else "stop"} for delta in pieces]
-        chunk = {"id": "r1", "object": "chat.completion.chunk", "created": 1, "model": "gpt-4o"}
-        sent = "".join(f"data: {json.dumps(chunk | {'choices': [choice]})}\n\n" for choice in choices)
-        body = (sent + "data: [DONE]\n\n").encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Print nothing."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "plugins")]
 
-from benchmarks.chat import LoopbackModel  # noqa: E402 - after the path is set
+from benchmarks.measuring.loopback_model import LoopbackModel  # noqa: E402 - after the path is set
 from benchmarks.measuring.processes import clean_environment  # noqa: E402 - as above
 from benchmarks.measuring.reports import Report  # noqa: E402 - as above
 from benchmarks.measuring.rows import Goal, Row  # noqa: E402 - as above

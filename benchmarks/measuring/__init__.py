@@ -10,6 +10,7 @@ tables      tiktoken's own files, for tiktoken to find
 dialogues   long dialogues with facts planted in them
 sessions    made-up transcripts of other programs
 threads     ledgers with a long thread
+loopback_model  a model server that answers every call with the same reply
 goals       the goals P1 to P12 in words, and why some of them are missed
 document    `RESULTS.md`, made of reports
 """
