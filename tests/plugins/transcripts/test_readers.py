@@ -30,6 +30,7 @@ from nexus_core.plugin.transcripts import (
 from nexus_core.testing import check_plugin
 from nexus_core.transcripts.read import gather_transcript, load_formats, read_transcript, split_conversations
 from nexus_core.types.messages import ToolCall
+from tests.timing import assert_linear
 from tests.transcripts.independent import find_missing, list_contents
 from tests.transcripts.support import AGENTS, agent_sample, read, said
 
@@ -295,6 +296,13 @@ def test_chats_of_aider_begin_with_an_empty_context() -> None:
 
     assert said(transcript.entries)[0] == "user: How warm is\nthe oven?"
     assert said(transcript.context) == ["user: And now?", "assistant: It is cold."]
+
+
+def test_spaces_behind_the_start_of_a_chat_of_aider_take_linear_time() -> None:
+    def read_spaces(number: int) -> None:
+        read_transcript(f"# aider chat started at {' ' * number}x\n#### hi\n\nyo\n")
+
+    assert_linear(read_spaces, 4_000, 16_000)
 
 
 def test_markdown_that_is_not_a_history_is_refused() -> None:
