@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -349,6 +350,16 @@ def test_a_session_of_opencode_cannot_name_another_folder(tmp_path: Path, name: 
     session.write_text(json.dumps(body), encoding="utf-8")
 
     assert gather(session) is None
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are none here")
+@pytest.mark.parametrize("name", ["session/p/x.json", "base_state.json"])
+def test_a_pipe_in_the_place_of_a_conversation_is_not_read(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(path)
+
+    assert gather(path) is None
 
 
 def test_the_database_of_opencode_is_read_and_not_changed(tmp_path: Path) -> None:
