@@ -251,7 +251,8 @@ def _gather_tree(path: Path) -> str | None:
 
 def _get_created(info: Any) -> float:  # noqa: ANN401 - JSON
     created = find_object(info, "time").get("created")
-    return float(created) if isinstance(created, int | float) else 0.0
+    # An integer is compared as it is: it may be too large for a float.
+    return created if isinstance(created, int | float) else 0
 
 
 FORMAT = TranscriptFormat(

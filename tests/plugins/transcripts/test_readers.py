@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -334,6 +335,30 @@ def test_a_tree_of_opencode_is_read_from_the_file_of_the_session(tmp_path: Path)
     assert said(read_transcript(text).entries) == said(agent_sample("opencode.json").entries)
 
 
+HUGE = "1" + "0" * 400
+
+
+def test_a_time_that_is_no_time_hides_no_message() -> None:
+    text = (AGENTS / "opencode.json").read_text(encoding="utf-8")
+    times = re.compile(r'"created": \d+')
+    assert times.search(text)
+
+    transcript = read_transcript(times.sub(f'"created": {HUGE}', text))
+
+    assert said(transcript.entries) == said(agent_sample("opencode.json").entries)
+    assert {entry.time for entry in transcript.entries} == {""}
+
+
+def test_a_message_of_a_tree_with_a_huge_time_is_the_last(tmp_path: Path) -> None:
+    session = write_tree(tmp_path)
+    body = f'{{"id": "a", "sessionID": "ses_1", "role": "user", "time": {{"created": {HUGE}}}}}'
+    (tmp_path / "storage/message/ses_1/a.json").write_text(body, encoding="utf-8")
+
+    gathered = json.loads(gather(session) or "")
+
+    assert [each["info"]["id"] for each in gathered["messages"]][-1] == "a"
+
+
 def test_links_in_a_tree_of_opencode_are_not_followed(tmp_path: Path) -> None:
     session = write_tree(tmp_path)
     secret = tmp_path / "secret.json"
@@ -578,6 +603,17 @@ def test_a_reader_that_cannot_be_used_is_reported_and_left_out(name: str, target
 def test_a_reader_that_fails_is_an_error_with_its_name() -> None:
     with pytest.raises(TranscriptError, match="the reader of broken raised ZeroDivisionError") as caught:
         read_transcript('{"squawk": "Hello!"}\n{"squawk": "Bye!"}', "talk", formats=[BROKEN])
+
+    assert caught.value.code == "reader-failed"
+
+
+def fail_to_gather(_path: Path) -> str | None:
+    raise ZeroDivisionError
+
+
+def test_a_reader_that_fails_to_gather_is_an_error_with_its_name(tmp_path: Path) -> None:
+    with pytest.raises(TranscriptError, match="the reader of broken raised ZeroDivisionError") as caught:
+        gather_transcript(tmp_path / "x", [BROKEN._replace(gather_files=fail_to_gather)])
 
     assert caught.value.code == "reader-failed"
 
