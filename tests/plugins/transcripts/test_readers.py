@@ -293,6 +293,17 @@ def test_atif_has_results_with_the_step_and_subagents_inside() -> None:
     assert (transcript.model, [tool.name for tool in transcript.tools]) == ("gpt-5", ["oven"])
 
 
+@pytest.mark.parametrize("kind", ["tool_use", "tool_result", "thinking"])
+def test_a_block_of_atif_that_no_result_can_have_is_left_out(kind: str) -> None:
+    body = json.loads((AGENTS / "atif.json").read_text(encoding="utf-8"))
+    (result,) = (each for step in body["steps"] for each in step.get("observation", {}).get("results", ()))
+    result["content"] = [{"type": kind}, {"type": "text", "text": "220 degrees"}]
+
+    transcript = read_transcript(json.dumps(body))
+
+    assert said(transcript.entries) == said(agent_sample("atif.json").entries)
+
+
 def test_chats_of_aider_begin_with_an_empty_context() -> None:
     transcript = agent_sample("aider.md")
 
