@@ -212,9 +212,9 @@ def _gather_database(path: Path) -> str | None:
         if database is None:
             return None
         documents = []
-        for session in database.read_rows("session"):
+        for session in database.read_unique("session"):
             messages = []
-            for row in database.read_rows("message", session_id=session.get("id")):
+            for row in database.read_unique("message", session_id=session.get("id")):
                 info = {**parse_piece(row.get("data")), "id": row.get("id"), "sessionID": session.get("id")}
                 parts = [
                     {**parse_piece(part.get("data")), "id": part.get("id"), "messageID": row.get("id")}

@@ -494,6 +494,68 @@ def test_a_damaged_database_is_refused(tmp_path: Path, name: str) -> None:
         gather(tmp_path / name)
 
 
+def write_hermes(path: Path, *statements: str, more: str = "") -> Path:
+    """Write a database with the sessions `good` and `bad`, of which `good` has a message."""
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE sessions (id, model, started_at)")
+        database.execute(f"CREATE TABLE messages (session_id, role, content{more})")
+        database.execute("INSERT INTO sessions VALUES ('good', 'm', 1), ('bad', 'm', 1)")
+        database.execute("INSERT INTO messages (session_id, role, content) VALUES ('good', 'user', 'hi')")
+        for statement in statements:
+            database.execute(statement)
+    database.close()
+    return path
+
+
+def list_hermes(path: Path) -> list[str]:
+    return [each["session_id"] for each in json.loads(gather(path) or "")]
+
+
+@pytest.mark.parametrize("content", [f"char(0) || 'json:{'[' * 150}{']' * 150}'", "cast(x'ff' as text)"])
+def test_an_odd_value_of_hermes_hides_no_other_session(tmp_path: Path, content: str) -> None:
+    path = write_hermes(tmp_path / "state.db", f"INSERT INTO messages VALUES ('bad', 'user', {content})")  # noqa: S608 - our own text
+
+    found = split_conversations(gather(path) or "")
+
+    assert [read_transcript(each.text).id for each in found] == ["good", "bad"]
+
+
+def test_a_deep_chat_of_cursor_hides_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "state.vscdb"
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE cursorDiskKV (key TEXT, value BLOB)")
+        for name, value in (("good", "1"), ("bad", "[" * 150 + "]" * 150)):
+            chat = f'{{"composerId": "{name}", "conversation": [{{"type": 1, "text": "hi", "x": {value}}}]}}'
+            database.execute("INSERT INTO cursorDiskKV VALUES (?, ?)", (f"composerData:{name}", chat))
+    database.close()
+
+    assert read_transcript(gather(path) or "").id == "good"
+
+
+def test_a_repeated_session_of_a_database_is_read_once(tmp_path: Path) -> None:
+    path = write_hermes(tmp_path / "state.db", *["INSERT INTO sessions VALUES ('good', 'm', 1)"] * 5)
+
+    assert list_hermes(path) == ["good"]
+
+
+def test_a_generated_column_of_a_database_is_not_computed(tmp_path: Path) -> None:
+    path = write_hermes(tmp_path / "state.db", more=", tool_name AS (hex(zeroblob(100)))")
+
+    assert "0000" not in (gather(path) or "")
+
+
+def test_more_of_a_database_than_a_transcript_may_have_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nexus_plugins.transcripts._databases._MAX_BYTES", 1000)
+    path = write_hermes(tmp_path / "state.db", "INSERT INTO messages VALUES ('bad', 'user', hex(zeroblob(600)))")
+
+    with pytest.raises(TranscriptError, match="more than 1000 bytes") as caught:
+        gather(path)
+
+    assert caught.value.code == "too-large"
+
+
 def test_a_view_in_a_database_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "state.vscdb"
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT 'composerData:' || i, '{}' FROM n"
