@@ -326,13 +326,16 @@ def _resolve(directory: str) -> str:
 
 
 def _find_nested_cwd(value: Any) -> str:  # noqa: ANN401 - any JSON
-    """Return the directory of a Copilot event, a record of Kimi or a document of OpenCode, ""."""
+    """Return the directory of a Copilot event, a record of Kimi, a document of OpenCode or a state of OpenHands, ""."""
     if not isinstance(value, dict):
         return ""
     data, info = value.get("data"), value.get("info")
     inner = data.get("context") if isinstance(data, dict) else value.get("environmentDisclosure")
     document = info if isinstance(info, dict) else value
     directory = document.get("directory") if "projectID" in document else ""
+    workspace = value.get("workspace")
+    if isinstance(workspace, dict):
+        directory = workspace.get("working_dir")
     return _get_cwd(inner) or (directory if isinstance(directory, str) else "")
 
 

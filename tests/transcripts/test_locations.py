@@ -231,3 +231,13 @@ def test_a_file_with_an_impossible_directory_hides_no_other(home: Path, work: Pa
     reader = TranscriptReader("droid", "Droid", "m:FORMAT", (TranscriptLocation("~/.factory", "sessions/*/*.jsonl"),))
 
     assert [each.path.name for each in find_transcripts(program, work, [reader])] == ["good.jsonl"]
+
+
+def test_the_state_of_openhands_names_its_directory(home: Path, work: Path) -> None:
+    state = json.dumps({"id": "oh-1", "workspace": {"working_dir": str(work)}})
+    write_files(home, {".openhands/conversations/1/base_state.json": state})
+    place = TranscriptLocation("~/.openhands", "conversations/*/base_state.json")
+
+    found = find_transcripts("openhands", work, [TranscriptReader("openhands", "OpenHands", "m:FORMAT", (place,))])
+
+    assert [each.path.name for each in found] == ["base_state.json"]
