@@ -346,10 +346,10 @@ def read_time(value: object) -> str:
     """Return a time: a text as it is, a number of seconds or milliseconds since 1970 in ISO format, else ""."""
     if isinstance(value, str):
         return value
-    if type(value) not in (int, float):
+    if not isinstance(value, int | float) or isinstance(value, bool):
         return ""
-    seconds = float(value) if float(value) < _MIN_MILLISECONDS else float(value) / 1000  # type: ignore[arg-type]
     try:
+        seconds = float(value) if value < _MIN_MILLISECONDS else float(value) / 1000
         return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
     except (ValueError, OverflowError, OSError):
         return ""

@@ -65,15 +65,13 @@ def find_transcripts(program: str, cwd: Path, readers: Iterable[TranscriptReader
         if program not in added:
             raise UnknownNameError("program", program, [*_SEARCHES, *added])
         files = [each for path in _list_reader(added[program]) if (each := _read_file(path, program)) is not None]
-        named = [each for each in files if each.directory and os.path.realpath(each.directory) in wanted]
+        named = [each for each in files if each.directory and _resolve(each.directory) in wanted]
         return sorted(named, key=lambda each: (each.changed, str(each.path)))
     # Codex sorts files by date, so that one that names no directory could be from anywhere.
     counts_unnamed = program != "codex"
     paths = _SEARCHES[program](wanted)
     read = [each for path in paths if (each := _read_file(path, program)) is not None]
-    found = [
-        each for each in read if (os.path.realpath(each.directory) in wanted if each.directory else counts_unnamed)
-    ]
+    found = [each for each in read if (_resolve(each.directory) in wanted if each.directory else counts_unnamed)]
     return sorted(found, key=lambda each: (_is_subagent(each), each.changed, str(each.path)))
 
 
@@ -319,14 +317,25 @@ def _find_directory(beginning: bytes) -> str:
     return ""
 
 
+def _resolve(directory: str) -> str:
+    """Return a directory without links, "" if no directory can have this name."""
+    try:
+        return os.path.realpath(directory)
+    except (OSError, ValueError):  # a NUL or a lone surrogate in it
+        return ""
+
+
 def _find_nested_cwd(value: Any) -> str:  # noqa: ANN401 - any JSON
-    """Return the directory of a Copilot event, a record of Kimi or a document of OpenCode, ""."""
+    """Return the directory of a Copilot event, a record of Kimi, a document of OpenCode or a state of OpenHands, ""."""
     if not isinstance(value, dict):
         return ""
     data, info = value.get("data"), value.get("info")
     inner = data.get("context") if isinstance(data, dict) else value.get("environmentDisclosure")
     document = info if isinstance(info, dict) else value
     directory = document.get("directory") if "projectID" in document else ""
+    workspace = value.get("workspace")
+    if isinstance(workspace, dict):
+        directory = workspace.get("working_dir")
     return _get_cwd(inner) or (directory if isinstance(directory, str) else "")
 
 

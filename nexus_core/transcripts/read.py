@@ -160,12 +160,14 @@ def gather_transcript(path: Path, formats: Sequence[TranscriptFormat]) -> str | 
         formats: The formats, from `load_formats`.
 
     Raises:
-        TranscriptError: It belongs to such a conversation, but cannot be read.
+        TranscriptError: It belongs to such a conversation, but cannot be read, or the reader fails.
     """
     for form in formats:
-        found = form.gather_files(path) if form.gather_files is not None else None
-        if found is not None:
-            return found
+        if form.gather_files is not None:
+            with _ReaderGuard(form, str(path)):
+                found = form.gather_files(path)
+            if found is not None:
+                return found
     return None
 
 

@@ -16,6 +16,7 @@ from nexus_core.transcripts.locations import (
     find_transcripts,
     get_transcripts_directory,
 )
+from nexus_core.types.transcripts import TranscriptLocation, TranscriptReader
 
 
 @pytest.fixture
@@ -220,3 +221,23 @@ def test_link_is_not_a_transcript(home: Path, tmp_path: Path) -> None:
 def test_machine_without_transcripts_has_none(home: Path) -> None:
     assert not home.exists()
     assert find_newest_transcripts(9) == ([], 0)
+
+
+@pytest.mark.parametrize("name", ["/srv/\0", "/srv/\ud800"])
+@pytest.mark.parametrize("program", ["codex", "droid"])
+def test_a_file_with_an_impossible_directory_hides_no_other(home: Path, work: Path, program: str, name: str) -> None:
+    folder = {"codex": ".codex/sessions/2026/01/02", "droid": ".factory/sessions/x"}[program]
+    write_files(home, {f"{folder}/bad.jsonl": line(name), f"{folder}/good.jsonl": line(work)})
+    reader = TranscriptReader("droid", "Droid", "m:FORMAT", (TranscriptLocation("~/.factory", "sessions/*/*.jsonl"),))
+
+    assert [each.path.name for each in find_transcripts(program, work, [reader])] == ["good.jsonl"]
+
+
+def test_the_state_of_openhands_names_its_directory(home: Path, work: Path) -> None:
+    state = json.dumps({"id": "oh-1", "workspace": {"working_dir": str(work)}})
+    write_files(home, {".openhands/conversations/1/base_state.json": state})
+    place = TranscriptLocation("~/.openhands", "conversations/*/base_state.json")
+
+    found = find_transcripts("openhands", work, [TranscriptReader("openhands", "OpenHands", "m:FORMAT", (place,))])
+
+    assert [each.path.name for each in found] == ["base_state.json"]

@@ -14,6 +14,7 @@ _openhands.py     OpenHands
 _qwen.py          Qwen Code
 _sharegpt.py      ShareGPT
 _databases.py     SQLite databases of other programs, opened so that nothing is written
+_pieces.py        conversations in many files, of which each has a JSON object
 
 Each docstring says what the format cannot tell. A module is imported when a transcript is read.
 """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nexus_core.plugin.transcripts import LineAccount, Transcript
 
 NAME = "aider"
-_START = re.compile(r"^# aider chat started at (.*?)\s*$")
+_START = re.compile(r"# aider chat started at (.*)$")
 _USER = "####"
 _PRINTED = ">"
 _MAX_SCANNED_CHARS = 100_000
@@ -86,7 +86,7 @@ def _split_blocks(lines: list[str]) -> Iterator[_Block]:
 def _read_line(line: str) -> tuple[str, str]:
     """Return the kind and the text of a line; kind "" for a blank one."""
     if started := _START.match(line):
-        return "start", started[1]
+        return "start", started[1].strip()
     line = line.rstrip("\r")
     if line.startswith(_USER):
         return "user", line[len(_USER) :].removeprefix(" ").rstrip()

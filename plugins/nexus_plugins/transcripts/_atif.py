@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nexus_core import Message, Tool, Usage
-from nexus_core.plugin import File, Reasoning
+from nexus_core.plugin import File, Image, Opaque, Reasoning, Text, ToolResult
 from nexus_core.plugin.transcripts import (
     SCORE_NONE,
     SCORE_OWN,
@@ -21,7 +21,6 @@ from nexus_core.plugin.transcripts import (
     JsonLine,
     TranscriptFormat,
     build_tool_call,
-    build_tool_result,
     find_object,
     find_text,
     is_shallow,
@@ -135,8 +134,8 @@ def _add_results(record: JsonLine, found: EntryCollector, agent: str, time: str)
         call = find_text(each, "source_call_id")
         content = _read_message(each.get("content"))
         if call:
-            result = build_tool_result(call, None, NAME, name=names.get(call, ""))
-            results.append(type(result)(call, content, result.name))  # type: ignore[arg-type]
+            shown = tuple(part for part in content if isinstance(part, Text | Image | File | Opaque))
+            results.append(ToolResult(call, shown, names.get(call, "")))
         else:
             seen += content
     if results:

@@ -33,6 +33,7 @@ from nexus_core.plugin.transcripts import (
     read_time,
 )
 from nexus_plugins.transcripts._databases import open_database
+from nexus_plugins.transcripts._pieces import parse_piece
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -141,30 +142,24 @@ def gather_files(path: Path) -> str | None:
         if database is None:
             return None
         documents = []
+        seen: set[str] = set()
         for _key, text in database.read_pairs("cursorDiskKV", "composerData:"):
-            chat = _parse_object(text)
+            chat = parse_piece(text)
             name = find_text(chat, "composerId")
-            if not name:
+            if not name or name in seen:
                 continue
+            seen.add(name)
             bubbles = list_objects(chat.get("conversation"))
             headers = [find_text(each, "bubbleId") for each in list_objects(chat.get("fullConversationHeadersOnly"))]
             if not bubbles and headers:
                 stored = dict(database.read_pairs("cursorDiskKV", f"bubbleId:{name}:"))
-                bubbles = [_parse_object(stored.get(f"bubbleId:{name}:{each}", "")) for each in headers]
+                bubbles = [parse_piece(stored.get(f"bubbleId:{name}:{each}", "")) for each in dict.fromkeys(headers)]
             if any(bubbles):
                 about: dict[str, Any] = {key: chat[key] for key in ("composerId", "name", "createdAt") if key in chat}
                 model = find_text(find_object(chat, "modelConfig"), "modelName")
                 shown = [each for each in bubbles if each]
                 documents.append(about | {"model": model, "messages": shown})
     return json.dumps(documents, ensure_ascii=False)
-
-
-def _parse_object(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 FORMAT = TranscriptFormat(

@@ -95,7 +95,7 @@ def gather_files(path: Path) -> str | None:
         if database is None:
             return None
         documents = []
-        for session in database.read_rows("sessions"):
+        for session in database.read_unique("sessions"):
             shown = [
                 row
                 for row in database.read_rows("messages", session_id=session.get("id"))
@@ -133,9 +133,11 @@ def _build_message(row: dict[str, Any]) -> dict[str, Any]:
 
 def _parse(text: str) -> Any:  # noqa: ANN401 - any JSON
     try:
-        return json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return text
+    # One value that is nested too deeply would refuse the whole database.
+    return text if isinstance(value, dict | list) and not is_shallow(value) else value
 
 
 FORMAT = TranscriptFormat(

@@ -12,7 +12,6 @@ has in the database's write-ahead log is not read.
 from __future__ import annotations
 
 import json
-import os
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +28,6 @@ from nexus_core.plugin.transcripts import (
     build_tool_result,
     find_object,
     find_text,
-    is_shallow,
     list_objects,
     read_count,
     read_document_records,
@@ -37,6 +35,7 @@ from nexus_core.plugin.transcripts import (
     read_time,
 )
 from nexus_plugins.transcripts._databases import open_database
+from nexus_plugins.transcripts._pieces import list_pieces, parse_piece, read_piece
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,8 +47,6 @@ if TYPE_CHECKING:
 NAME = "opencode"
 _SILENT_PARTS = ("step-start", "step-finish", "snapshot", "patch", "retry", "compaction", "agent")
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
-_MAX_FILES = 100_000
-_MAX_FILE_BYTES = 1 << 26
 
 
 def score_line(value: dict[str, Any]) -> int:
@@ -215,12 +212,12 @@ def _gather_database(path: Path) -> str | None:
         if database is None:
             return None
         documents = []
-        for session in database.read_rows("session"):
+        for session in database.read_unique("session"):
             messages = []
-            for row in database.read_rows("message", session_id=session.get("id")):
-                info = {**_parse_object(row.get("data")), "id": row.get("id"), "sessionID": session.get("id")}
+            for row in database.read_unique("message", session_id=session.get("id")):
+                info = {**parse_piece(row.get("data")), "id": row.get("id"), "sessionID": session.get("id")}
                 parts = [
-                    {**_parse_object(part.get("data")), "id": part.get("id"), "messageID": row.get("id")}
+                    {**parse_piece(part.get("data")), "id": part.get("id"), "messageID": row.get("id")}
                     for part in database.read_rows("part", message_id=row.get("id"))
                 ]
                 messages.append({"info": info, "parts": parts})
@@ -237,16 +234,16 @@ def _gather_database(path: Path) -> str | None:
 
 
 def _gather_tree(path: Path) -> str | None:
-    info = _read_object(path)
+    info = read_piece(path)
     session, storage = find_text(info, "id"), path.parents[2]
     if not _is_piece(info) or not _SAFE_NAME.fullmatch(session):
         return None
     messages = []
-    for file in _list_files(storage / "message" / session):
-        message = _read_object(file)
+    for file in list_pieces(storage / "message" / session):
+        message = read_piece(file)
         name = find_text(message, "id")
         if find_text(message, "sessionID") == session and _SAFE_NAME.fullmatch(name):
-            parts = [_read_object(each) for each in _list_files(storage / "part" / name)]
+            parts = [read_piece(each) for each in list_pieces(storage / "part" / name)]
             messages.append({"info": message, "parts": [part for part in parts if part]})
     messages.sort(key=lambda each: _get_created(each["info"]))
     return json.dumps({"info": info, "messages": messages}, ensure_ascii=False)
@@ -254,35 +251,8 @@ def _gather_tree(path: Path) -> str | None:
 
 def _get_created(info: Any) -> float:  # noqa: ANN401 - JSON
     created = find_object(info, "time").get("created")
-    return float(created) if isinstance(created, int | float) else 0.0
-
-
-def _list_files(folder: Path) -> list[Path]:
-    """Return the JSON files of a folder, sorted. Neither the folder nor the files may be links."""
-    try:
-        if folder.is_symlink():
-            return []
-        with os.scandir(folder) as entries:
-            found = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
-    except OSError:
-        return []
-    return [folder / name for name in sorted(found) if name.endswith(".json")][:_MAX_FILES]
-
-
-def _read_object(path: Path) -> dict[str, Any]:
-    try:
-        with path.open("rb") as file:
-            return _parse_object(file.read(_MAX_FILE_BYTES))
-    except OSError:
-        return {}
-
-
-def _parse_object(text: Any) -> dict[str, Any]:  # noqa: ANN401 - of a database
-    try:
-        value = json.loads(text)
-    except (ValueError, TypeError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) and is_shallow(value) else {}
+    # An integer is compared as it is: it may be too large for a float.
+    return created if isinstance(created, int | float) else 0
 
 
 FORMAT = TranscriptFormat(

@@ -12,7 +12,6 @@ shown as a compaction without the events that were kept.
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
 from nexus_core import Message
@@ -28,10 +27,10 @@ from nexus_core.plugin.transcripts import (
     build_tool_result,
     find_object,
     find_text,
-    is_shallow,
     list_objects,
     read_blocks,
 )
+from nexus_plugins.transcripts._pieces import list_pieces, read_piece
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,8 +56,6 @@ _SILENT_ACTIONS = ("change_agent_state", "recall", "condensation_request", "star
 _SILENT_OBSERVATIONS = ("agent_state_changed", "null", "recall", "server_ready")
 _HEADER = "openhands_state"
 _STATE_FILE = "base_state.json"
-_MAX_EVENTS = 100_000
-_MAX_EVENT_BYTES = 1 << 26
 
 
 def score_line(value: dict[str, Any]) -> int:
@@ -244,30 +241,15 @@ def gather_files(path: Path) -> str | None:
     if path.name != _STATE_FILE or path.is_symlink():
         return None
     folder = path.parent / "events"
-    state = _read_object(path)
-    if not state or folder.is_symlink():
-        return None
-    try:
-        with os.scandir(folder) as entries:
-            found = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
-    except OSError:
+    state = read_piece(path)
+    if not state or folder.is_symlink() or not folder.is_dir():
         return None
     about = {"id": state.get("id"), "workspace": state.get("workspace")}
     model = find_text(find_object(find_object(state, "agent"), "llm"), "model")
     # Other fields of the state have API keys.
     header = {_HEADER: {**about, "agent": {"llm": {"model": model}}}}
-    names = sorted(name for name in found if name.endswith(".json"))
-    events = [_read_object(folder / name) for name in names[:_MAX_EVENTS]]
+    events = [read_piece(each) for each in list_pieces(folder)]
     return json.dumps([header, *(event for event in events if event)], ensure_ascii=False)
-
-
-def _read_object(path: Path) -> dict[str, Any]:
-    try:
-        with path.open("rb") as file:
-            value = json.loads(file.read(_MAX_EVENT_BYTES))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) and is_shallow(value) else {}
 
 
 FORMAT = TranscriptFormat(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -30,6 +32,7 @@ from nexus_core.plugin.transcripts import (
 from nexus_core.testing import check_plugin
 from nexus_core.transcripts.read import gather_transcript, load_formats, read_transcript, split_conversations
 from nexus_core.types.messages import ToolCall
+from tests.timing import assert_linear
 from tests.transcripts.independent import find_missing, list_contents
 from tests.transcripts.support import AGENTS, agent_sample, read, said
 
@@ -290,11 +293,29 @@ def test_atif_has_results_with_the_step_and_subagents_inside() -> None:
     assert (transcript.model, [tool.name for tool in transcript.tools]) == ("gpt-5", ["oven"])
 
 
+@pytest.mark.parametrize("kind", ["tool_use", "tool_result", "thinking"])
+def test_a_block_of_atif_that_no_result_can_have_is_left_out(kind: str) -> None:
+    body = json.loads((AGENTS / "atif.json").read_text(encoding="utf-8"))
+    (result,) = (each for step in body["steps"] for each in step.get("observation", {}).get("results", ()))
+    result["content"] = [{"type": kind}, {"type": "text", "text": "220 degrees"}]
+
+    transcript = read_transcript(json.dumps(body))
+
+    assert said(transcript.entries) == said(agent_sample("atif.json").entries)
+
+
 def test_chats_of_aider_begin_with_an_empty_context() -> None:
     transcript = agent_sample("aider.md")
 
     assert said(transcript.entries)[0] == "user: How warm is\nthe oven?"
     assert said(transcript.context) == ["user: And now?", "assistant: It is cold."]
+
+
+def test_spaces_behind_the_start_of_a_chat_of_aider_take_linear_time() -> None:
+    def read_spaces(number: int) -> None:
+        read_transcript(f"# aider chat started at {' ' * number}x\n#### hi\n\nyo\n")
+
+    assert_linear(read_spaces, 4_000, 16_000)
 
 
 def test_markdown_that_is_not_a_history_is_refused() -> None:
@@ -325,6 +346,30 @@ def test_a_tree_of_opencode_is_read_from_the_file_of_the_session(tmp_path: Path)
     assert said(read_transcript(text).entries) == said(agent_sample("opencode.json").entries)
 
 
+HUGE = "1" + "0" * 400
+
+
+def test_a_time_that_is_no_time_hides_no_message() -> None:
+    text = (AGENTS / "opencode.json").read_text(encoding="utf-8")
+    times = re.compile(r'"created": \d+')
+    assert times.search(text)
+
+    transcript = read_transcript(times.sub(f'"created": {HUGE}', text))
+
+    assert said(transcript.entries) == said(agent_sample("opencode.json").entries)
+    assert {entry.time for entry in transcript.entries} == {""}
+
+
+def test_a_message_of_a_tree_with_a_huge_time_is_the_last(tmp_path: Path) -> None:
+    session = write_tree(tmp_path)
+    body = f'{{"id": "a", "sessionID": "ses_1", "role": "user", "time": {{"created": {HUGE}}}}}'
+    (tmp_path / "storage/message/ses_1/a.json").write_text(body, encoding="utf-8")
+
+    gathered = json.loads(gather(session) or "")
+
+    assert [each["info"]["id"] for each in gathered["messages"]][-1] == "a"
+
+
 def test_links_in_a_tree_of_opencode_are_not_followed(tmp_path: Path) -> None:
     session = write_tree(tmp_path)
     secret = tmp_path / "secret.json"
@@ -341,6 +386,16 @@ def test_a_session_of_opencode_cannot_name_another_folder(tmp_path: Path, name: 
     session.write_text(json.dumps(body), encoding="utf-8")
 
     assert gather(session) is None
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are none here")
+@pytest.mark.parametrize("name", ["session/p/x.json", "base_state.json"])
+def test_a_pipe_in_the_place_of_a_conversation_is_not_read(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(path)
+
+    assert gather(path) is None
 
 
 def test_the_database_of_opencode_is_read_and_not_changed(tmp_path: Path) -> None:
@@ -437,6 +492,68 @@ def test_a_damaged_database_is_refused(tmp_path: Path, name: str) -> None:
 
     with pytest.raises(TranscriptError, match="the database cannot be read"):
         gather(tmp_path / name)
+
+
+def write_hermes(path: Path, *statements: str, more: str = "") -> Path:
+    """Write a database with the sessions `good` and `bad`, of which `good` has a message."""
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE sessions (id, model, started_at)")
+        database.execute(f"CREATE TABLE messages (session_id, role, content{more})")
+        database.execute("INSERT INTO sessions VALUES ('good', 'm', 1), ('bad', 'm', 1)")
+        database.execute("INSERT INTO messages (session_id, role, content) VALUES ('good', 'user', 'hi')")
+        for statement in statements:
+            database.execute(statement)
+    database.close()
+    return path
+
+
+def list_hermes(path: Path) -> list[str]:
+    return [each["session_id"] for each in json.loads(gather(path) or "")]
+
+
+@pytest.mark.parametrize("content", [f"char(0) || 'json:{'[' * 150}{']' * 150}'", "cast(x'ff' as text)"])
+def test_an_odd_value_of_hermes_hides_no_other_session(tmp_path: Path, content: str) -> None:
+    path = write_hermes(tmp_path / "state.db", f"INSERT INTO messages VALUES ('bad', 'user', {content})")  # noqa: S608 - our own text
+
+    found = split_conversations(gather(path) or "")
+
+    assert [read_transcript(each.text).id for each in found] == ["good", "bad"]
+
+
+def test_a_deep_chat_of_cursor_hides_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "state.vscdb"
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE cursorDiskKV (key TEXT, value BLOB)")
+        for name, value in (("good", "1"), ("bad", "[" * 150 + "]" * 150)):
+            chat = f'{{"composerId": "{name}", "conversation": [{{"type": 1, "text": "hi", "x": {value}}}]}}'
+            database.execute("INSERT INTO cursorDiskKV VALUES (?, ?)", (f"composerData:{name}", chat))
+    database.close()
+
+    assert read_transcript(gather(path) or "").id == "good"
+
+
+def test_a_repeated_session_of_a_database_is_read_once(tmp_path: Path) -> None:
+    path = write_hermes(tmp_path / "state.db", *["INSERT INTO sessions VALUES ('good', 'm', 1)"] * 5)
+
+    assert list_hermes(path) == ["good"]
+
+
+def test_a_generated_column_of_a_database_is_not_computed(tmp_path: Path) -> None:
+    path = write_hermes(tmp_path / "state.db", more=", tool_name AS (hex(zeroblob(100)))")
+
+    assert "0000" not in (gather(path) or "")
+
+
+def test_more_of_a_database_than_a_transcript_may_have_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nexus_plugins.transcripts._databases._MAX_BYTES", 1000)
+    path = write_hermes(tmp_path / "state.db", "INSERT INTO messages VALUES ('bad', 'user', hex(zeroblob(600)))")
+
+    with pytest.raises(TranscriptError, match="more than 1000 bytes") as caught:
+        gather(path)
+
+    assert caught.value.code == "too-large"
 
 
 def test_a_view_in_a_database_is_not_read(tmp_path: Path) -> None:
@@ -559,6 +676,17 @@ def test_a_reader_that_cannot_be_used_is_reported_and_left_out(name: str, target
 def test_a_reader_that_fails_is_an_error_with_its_name() -> None:
     with pytest.raises(TranscriptError, match="the reader of broken raised ZeroDivisionError") as caught:
         read_transcript('{"squawk": "Hello!"}\n{"squawk": "Bye!"}', "talk", formats=[BROKEN])
+
+    assert caught.value.code == "reader-failed"
+
+
+def fail_to_gather(_path: Path) -> str | None:
+    raise ZeroDivisionError
+
+
+def test_a_reader_that_fails_to_gather_is_an_error_with_its_name(tmp_path: Path) -> None:
+    with pytest.raises(TranscriptError, match="the reader of broken raised ZeroDivisionError") as caught:
+        gather_transcript(tmp_path / "x", [BROKEN._replace(gather_files=fail_to_gather)])
 
     assert caught.value.code == "reader-failed"
 
