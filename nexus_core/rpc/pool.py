@@ -209,7 +209,7 @@ class AgentPool:
             return await self._add_agent(name, chosen)
 
     async def fork(self, agent_id: str, name: str) -> PooledAgent:
-        """Create an agent whose session branches off after the last closed turn of another's.
+        """Create an agent whose session branches off after the last closed turn of another's, with its permission level.
 
         Args:
             agent_id: The agent whose session is continued.
@@ -224,10 +224,12 @@ class AgentPool:
         agent, name = self.get(agent_id), read_label(name)
         cwd = None if agent.cwd == self.nexus.cwd else agent.cwd
         role = agent.role if agent.parent is None else None
+        # That of a worker is bound by its parent's, which the fork does not have.
+        config = AgentConfig(agent_id=name, cwd=cwd, role=role, level=agent.level)
         # An agent without messages has no session yet, so that the ledger would give its name away.
         with self._reserve(name):
             await agent.session.fork(name)
-            return await self._add_agent(name, AgentConfig(agent_id=name, cwd=cwd, role=role))
+            return await self._add_agent(name, config)
 
     @contextmanager
     def _reserve(self, name: str) -> Iterator[None]:

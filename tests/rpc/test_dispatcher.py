@@ -147,6 +147,19 @@ def test_a_fork_never_takes_the_name_of_an_agent(make_nexus: MakeNexus) -> None:
     assert sorted(type(each).__name__ for each in same) == ["AgentExistsError", "dict"]
 
 
+def test_a_fork_has_the_permission_level_of_its_original(make_nexus: MakeNexus) -> None:
+    async def main() -> list[str]:
+        async with AgentPool(SharedComponents(nexus=make_nexus(), provider=ScriptedModel(echo).provider)) as pool:
+            dispatcher = Dispatcher(pool)
+            await pool.create("manager", role="manager", level="sandboxed")
+            await pool.create("worker", parent="manager")
+            for each in ("manager", "worker"):
+                await pool.get(each).answer("Hello.")
+            return [(await dispatcher.fork(each, f"{each}-2"))["level"] for each in ("manager", "worker")]
+
+    assert asyncio.run(main()) == ["sandboxed", "sandboxed"]
+
+
 @pytest.mark.parametrize(
     ("method", "params", "error"),
     [
