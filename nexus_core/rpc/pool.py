@@ -209,7 +209,7 @@ class AgentPool:
             return await self._add_agent(name, chosen)
 
     async def fork(self, agent_id: str, name: str) -> PooledAgent:
-        """Create an agent whose session branches off after the last closed turn of another's, with its permission level.
+        """Create an agent whose session branches off after another's last closed turn, with its permission level.
 
         Args:
             agent_id: The agent whose session is continued.
