@@ -15,7 +15,9 @@ from nexus_core.rpc.protocol import (
     RpcConnectionError,
     RpcError,
     RpcTokenError,
+    RpcTurnError,
     build_call,
+    build_client_error,
     read_result,
 )
 from nexus_core.rpc.server_file import ServerAddress, read_server_file
@@ -154,11 +156,15 @@ class Client:
         return self.stream("send", {"agent_id": agent_id, "message": message, "delivery": delivery})
 
     def answer(self, agent_id: str, message: object, *, delivery: str = "queue") -> str:
-        """Send a message and return the text of the final reply."""
-        text = ""
+        """Send a message and return the text of the final reply.
+
+        Raises:
+            RpcTurnError: The turn was cancelled.
+        """
+        last: dict[str, Any] | None = None
         for event in self.send(agent_id, message, delivery=delivery):
-            text = event["text"] if event["type"] == "done" else text
-        return text
+            last = event
+        return _read_reply(agent_id, last)
 
     def resume(self, agent_id: str) -> Iterator[dict[str, Any]]:
         """Continue the open turn of an agent, and yield its events."""
@@ -301,11 +307,11 @@ class AsyncClient:
         return self.stream("send", {"agent_id": agent_id, "message": message, "delivery": delivery})
 
     async def answer(self, agent_id: str, message: object, *, delivery: str = "queue") -> str:
-        """Send a message and return the text of the final reply."""
-        text = ""
+        """Send a message and return the text of the final reply; the errors are those of `Client`."""
+        last: dict[str, Any] | None = None
         async for event in self.send(agent_id, message, delivery=delivery):
-            text = event["text"] if event["type"] == "done" else text
-        return text
+            last = event
+        return _read_reply(agent_id, last)
 
     def resume(self, agent_id: str) -> AsyncIterator[dict[str, Any]]:
         """Continue the open turn of an agent, and yield its events."""
@@ -411,6 +417,14 @@ def _read_line(line: str) -> dict[str, Any] | None:
         return event
     read_result(message)
     return None
+
+
+def _read_reply(agent_id: str, last: dict[str, Any] | None) -> str:
+    """Return the text of the final reply from the last event of a turn; raise if the turn has none."""
+    if last is None or last["type"] != "done" or last["cancelled"]:
+        what = f"the turn of agent {agent_id!r} was cancelled"
+        raise build_client_error(RpcTurnError, what, type_name="TurnError", hint="send the message again")
+    return str(last["text"])
 
 
 def _read_batch(batch: Sequence[dict[str, Any]], answer: object) -> list[Any]:

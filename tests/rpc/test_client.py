@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,9 @@ from nexus_core.rpc import (
     RpcUnknownNameError,
 )
 from nexus_core.rpc.server import open_listener
+from nexus_core.testing.fixtures import MakeNexus
 from tests.agents.fakes import replied
-from tests.rpc.models import ScriptedModel, last_text
+from tests.rpc.models import Gate, ScriptedModel, last_text
 from tests.rpc.servers import RunningServer, running_server
 
 
@@ -134,6 +136,36 @@ def test_error_during_a_stream_is_raised_where_it_is_read(client: Client) -> Non
         list(client.send("stream", "fail"))
 
     assert raised.value.hint == "try later"
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_answer_of_a_cancelled_turn_is_an_error(make_nexus: MakeNexus, kind: type[Client | AsyncClient]) -> None:
+    gate = Gate()
+
+    def wait(_context: Any) -> Any:
+        gate.wait()
+        return replied("Too late.")
+
+    def answer(url: str, token: str) -> str:
+        if kind is Client:
+            with Client(url, token) as client:
+                return client.answer("a", "Hello.")
+
+        async def main() -> str:
+            async with AsyncClient(url, token) as client:
+                return await client.answer("a", "Hello.")
+
+        return asyncio.run(main())
+
+    with running_server(make_nexus(), ScriptedModel(wait).provider) as running, ThreadPoolExecutor(1) as executor:
+        running.result("create_agent", agent_id="a", model="gpt-5")
+        answered = executor.submit(answer, running.url, running.token)
+        assert gate.reached.wait(60)
+        assert running.result("cancel", agent_id="a") == {"cancelled": True}
+
+        with pytest.raises(RpcTurnError, match="the turn of agent 'a' was cancelled"):
+            answered.result(60)
+        gate.opened.set()
 
 
 def test_wrong_token_is_refused(served: RunningServer) -> None:
