@@ -10,7 +10,7 @@ import asyncio
 import hmac
 import logging
 import socket
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Any
 
@@ -133,7 +133,8 @@ class RpcServer:
         """Answer one HTTP request, as ASGI wants it."""
         request = Request(scope, receive)
         try:
-            response = self._refuse(request) or await self._respond(request)
+            refusal = self._refuse(request)
+            response = await self._respond(request) if refusal is None else await _close_after(refusal, request)
         except (ClientDisconnect, TimeoutError):
             response = Response(status_code=408, headers={"Connection": "close"})
         await response(scope, receive, send)
@@ -300,6 +301,20 @@ def _refuse_form(request: Request) -> Response | None:
     if kind.strip().lower() != "application/json":
         return Response(status_code=415)
     return None
+
+
+async def _close_after(refusal: Response, request: Request) -> Response:
+    """Return a response to a refused request that ends its connection, after the body or the time for it.
+
+    Without the end, a client that need not know the token could hold the connection with a body that never comes; and
+    without the wait, one that is still sending would lose the response.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(READ_SECONDS):
+            async for _ in request.stream():
+                pass
+    refusal.headers["Connection"] = "close"
+    return refusal
 
 
 async def _read_body(request: Request) -> bytes:

@@ -205,7 +205,8 @@ def test_without_the_token_there_is_401_and_nothing_else(
     ]
 
     assert {(each.status, each.body) for each in answers} == {(401, b"")}
-    assert {tuple(sorted({*each.headers} - {"date"})) for each in answers} == {("content-length", "www-authenticate")}
+    names = {tuple(sorted({*each.headers} - {"date"})) for each in answers}
+    assert names == {("connection", "content-length", "www-authenticate")}
 
 
 @pytest.mark.acceptance("T8")
@@ -303,6 +304,18 @@ def test_body_that_does_not_come_is_not_waited_for(served: RunningServer, monkey
         connection.sendall(f"{head}Content-Type: application/json\r\nContent-Length: 9\r\n\r\n[".encode())
 
         assert connection.recv(100).startswith(b"HTTP/1.1 408 ")
+
+
+@pytest.mark.acceptance("T9")
+def test_refused_request_holds_no_connection(served: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "READ_SECONDS", 0.05)
+
+    with socket.create_connection(("127.0.0.1", served.port), timeout=60) as connection:
+        connection.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nx")
+        with connection.makefile("rb") as answer:
+            received = answer.read()  # to the end of the connection
+
+    assert received.startswith(b"HTTP/1.1 401 ")
 
 
 @pytest.mark.acceptance("T9")
