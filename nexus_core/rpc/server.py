@@ -53,6 +53,8 @@ MAX_CONNECTIONS = 64
 MAX_HEADER_BYTES = 32 * 1024
 READ_SECONDS = 10.0
 """For the headers of a request, and for its body: a client that sends them slowly must not hold a connection."""
+SHUTDOWN_SECONDS = 5.0
+"""For clients to read their responses when the server ends; one that has stopped reading must not keep it alive."""
 PING_SECONDS = 15.0
 """Between two comments in a stream without events, so that both sides notice when the other is gone."""
 _LOGGER = logging.getLogger("nexus_core.rpc")
@@ -260,7 +262,18 @@ class _ClosingServer(uvicorn.Server):
         for server in self.servers:
             server.close()
         await self._close()
-        await super().shutdown(sockets)
+        # Not uvicorn's own limit: it cancels the responses, and each would be logged with a traceback.
+        limit = asyncio.get_running_loop().call_later(SHUTDOWN_SECONDS, self._abort_connections)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            limit.cancel()
+
+    def _abort_connections(self) -> None:
+        for connection in tuple(self.server_state.connections):
+            transport = getattr(connection, "transport", None)
+            if transport is not None:
+                transport.abort()
 
 
 class _TimedProtocol(H11Protocol):
