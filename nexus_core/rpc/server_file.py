@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.errors import FileError, UsageError
@@ -73,7 +73,10 @@ def write_server_file(home: Path, address: ServerAddress) -> Iterator[Path]:
     try:
         yield path
     finally:
-        path.unlink(missing_ok=True)
+        # Without the lock file, which anyone may have removed, another server can have replaced it.
+        with suppress(RpcConnectionError, FileError):
+            if read_server_file(home).token == address.token:
+                path.unlink(missing_ok=True)
 
 
 def read_server_file(home: Path) -> ServerAddress:

@@ -24,6 +24,7 @@ from nexus_core.rpc import (
     RpcUnknownNameError,
 )
 from nexus_core.rpc.server import open_listener
+from nexus_core.rpc.server_file import ServerAddress, read_server_file, write_server_file
 from nexus_core.testing.fixtures import MakeNexus
 from tests.agents.fakes import replied
 from tests.rpc.models import Gate, ScriptedModel, last_text
@@ -201,3 +202,17 @@ def test_damaged_file_is_an_error(tmp_path: Path, text: str) -> None:
 
     with pytest.raises(FileError, match="is not the file of a server"):
         Client(home=tmp_path)
+
+
+def test_file_of_another_server_stays_when_one_ends(tmp_path: Path) -> None:
+    one, other = (ServerAddress(f"http://127.0.0.1:{port}", f"token-{port}", port) for port in (1, 2))
+
+    with write_server_file(tmp_path, one), write_server_file(tmp_path, other):
+        pass
+    assert not (tmp_path / "server.json").exists()
+
+    with write_server_file(tmp_path, one):
+        second = write_server_file(tmp_path, other)
+        second.__enter__()
+    assert read_server_file(tmp_path) == other
+    second.__exit__(None, None, None)
