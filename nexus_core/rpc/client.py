@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from nexus_core.errors import MissingExtraError
+from nexus_core.errors import MissingExtraError, UsageError
 from nexus_core.files.places import find_nexus_home
 from nexus_core.rpc.protocol import (
     EVENT_METHOD,
@@ -49,6 +49,7 @@ class Client:
 
     Raises:
         RpcConnectionError: No server is running.
+        UsageError: The address or the token cannot be one.
         MissingExtraError: httpx2 is not installed.
     """
 
@@ -369,8 +370,14 @@ def _find_address(url: str | None, token: str | None, home: str | os.PathLike[st
 def _build_options(address: ServerAddress, timeout: float | None) -> dict[str, Any]:
     import httpx2
 
+    try:
+        url = httpx2.URL(address.url)
+    except httpx2.InvalidURL as error:
+        raise UsageError(f"the server's address is not a URL: {error}", hint="http://127.0.0.1:8765") from None
+    if not address.token.isascii() or not address.token.isprintable():
+        raise UsageError("the token has characters that no token has", hint="`nexus serve` prints it")
     return {
-        "base_url": address.url,
+        "base_url": url,
         "headers": {"Authorization": f"Bearer {address.token}"},
         "timeout": httpx2.Timeout(timeout, connect=_CONNECT_SECONDS),
         "trust_env": False,  # a proxy must not see the token

@@ -90,13 +90,16 @@ def read_server_file(home: Path) -> ServerAddress:
     text = read_text(path)
     if text is None:
         raise RpcConnectionError("no server is running", where=str(path), hint="`nexus serve` starts one")
+    address: ServerAddress | None
     try:
         found = json.loads(text)
-        return ServerAddress(str(found["url"]), str(found["token"]), int(found.get("pid", 0)))
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise FileError(
-            "is not the file of a server", where=str(path), hint="remove it, and start `nexus serve` again"
-        ) from None
+        address = ServerAddress(str(found["url"]), str(found["token"]), int(found.get("pid", 0)))
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        address = None
+    if address is None or not all(each.isascii() and each.isprintable() for each in (address.url, address.token)):
+        hint = "remove it, and start `nexus serve` again"
+        raise FileError("is not the file of a server", where=str(path), hint=hint)
+    return address
 
 
 def _running_error(home: Path) -> UsageError:

@@ -196,7 +196,14 @@ def test_home_without_a_server_is_an_error(tmp_path: Path) -> None:
         Client(home=tmp_path)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"url": "x"}'])
+DAMAGED = (
+    *("{", "[]", "{}", '{"url": "x"}', "[" * 100_000),
+    *('{"url": "x", "token": "y", "pid": 1e999}', '{"url": "x", "token": "\\u20ac"}'),
+    '{"url": "http://127.0.0.1\\u0000", "token": "y"}',
+)
+
+
+@pytest.mark.parametrize("text", DAMAGED, ids=range(len(DAMAGED)))
 def test_damaged_file_is_an_error(tmp_path: Path, text: str) -> None:
     (tmp_path / "server.json").write_text(text)
 
@@ -216,3 +223,12 @@ def test_file_of_another_server_stays_when_one_ends(tmp_path: Path) -> None:
         second.__enter__()
     assert read_server_file(tmp_path) == other
     second.__exit__(None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("url", "token", "what"),
+    [("http://\0", "x", "is not a URL"), ("http://127.0.0.1:x", "x", "is not a URL"), ("http://a", "€", "the token")],
+)
+def test_impossible_address_is_refused(url: str, token: str, what: str) -> None:
+    with pytest.raises(UsageError, match=what):
+        Client(url, token)
