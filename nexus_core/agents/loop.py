@@ -182,22 +182,31 @@ class AgentLoop:
 
     # ---- turns --------------------------------------------------------------------------------------------------
 
-    def run(self, message: object, *, interrupt: bool, event: Mapping[str, Any]) -> TurnOperation:
-        """Start a turn with a user message, and continue it to its end."""
-        yield from self._guard(self._start(message, interrupt=interrupt, event=event))
+    def run(
+        self, message: object, *, interrupt: bool, event: Mapping[str, Any], signal: CancelSignal | None = None
+    ) -> TurnOperation:
+        """Start a turn with a user message, and continue it to its end.
 
-    def resume(self) -> TurnOperation:
-        """Continue the open turn to its end."""
-        yield from self._guard(self._continue())
+        Args:
+            message: The message.
+            interrupt: Whether to end a turn that is still open.
+            event: Metadata of the message.
+            signal: Ends the turn like `cancel`, and can be set before the turn begins; None to make one.
+        """
+        yield from self._guard(self._start(message, interrupt=interrupt, event=event), signal)
 
-    def _guard(self, turn: TurnOperation) -> TurnOperation:
+    def resume(self, signal: CancelSignal | None = None) -> TurnOperation:
+        """Continue the open turn to its end. The signal is that of `run`."""
+        yield from self._guard(self._continue(), signal)
+
+    def _guard(self, turn: TurnOperation, signal: CancelSignal | None) -> TurnOperation:
         """Run a turn; end it cleanly if it is cancelled."""
         if self._signal is not None:
             raise TurnError(
                 f"a turn of session {self.engine.label!r} is running already",
                 hint="wait until it is done, or cancel() it",
             )
-        self._signal = CancelSignal()
+        self._signal = signal or CancelSignal()
         self._said, self._usage, self._calls = [], Usage(), 0
         try:
             yield from turn

@@ -8,14 +8,16 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from nexus_core.errors import MissingExtraError
+from nexus_core.errors import MissingExtraError, UsageError
 from nexus_core.files.places import find_nexus_home
 from nexus_core.rpc.protocol import (
     EVENT_METHOD,
     RpcConnectionError,
     RpcError,
     RpcTokenError,
+    RpcTurnError,
     build_call,
+    build_client_error,
     read_result,
 )
 from nexus_core.rpc.server_file import ServerAddress, read_server_file
@@ -47,6 +49,7 @@ class Client:
 
     Raises:
         RpcConnectionError: No server is running.
+        UsageError: The address or the token cannot be one.
         MissingExtraError: httpx2 is not installed.
     """
 
@@ -154,11 +157,15 @@ class Client:
         return self.stream("send", {"agent_id": agent_id, "message": message, "delivery": delivery})
 
     def answer(self, agent_id: str, message: object, *, delivery: str = "queue") -> str:
-        """Send a message and return the text of the final reply."""
-        text = ""
+        """Send a message and return the text of the final reply.
+
+        Raises:
+            RpcTurnError: The turn was cancelled.
+        """
+        last: dict[str, Any] | None = None
         for event in self.send(agent_id, message, delivery=delivery):
-            text = event["text"] if event["type"] == "done" else text
-        return text
+            last = event
+        return _read_reply(agent_id, last)
 
     def resume(self, agent_id: str) -> Iterator[dict[str, Any]]:
         """Continue the open turn of an agent, and yield its events."""
@@ -301,11 +308,11 @@ class AsyncClient:
         return self.stream("send", {"agent_id": agent_id, "message": message, "delivery": delivery})
 
     async def answer(self, agent_id: str, message: object, *, delivery: str = "queue") -> str:
-        """Send a message and return the text of the final reply."""
-        text = ""
+        """Send a message and return the text of the final reply; the errors are those of `Client`."""
+        last: dict[str, Any] | None = None
         async for event in self.send(agent_id, message, delivery=delivery):
-            text = event["text"] if event["type"] == "done" else text
-        return text
+            last = event
+        return _read_reply(agent_id, last)
 
     def resume(self, agent_id: str) -> AsyncIterator[dict[str, Any]]:
         """Continue the open turn of an agent, and yield its events."""
@@ -363,8 +370,14 @@ def _find_address(url: str | None, token: str | None, home: str | os.PathLike[st
 def _build_options(address: ServerAddress, timeout: float | None) -> dict[str, Any]:
     import httpx2
 
+    try:
+        url = httpx2.URL(address.url)
+    except httpx2.InvalidURL as error:
+        raise UsageError(f"the server's address is not a URL: {error}", hint="http://127.0.0.1:8765") from None
+    if not address.token.isascii() or not address.token.isprintable():
+        raise UsageError("the token has characters that no token has", hint="`nexus serve` prints it")
     return {
-        "base_url": address.url,
+        "base_url": url,
         "headers": {"Authorization": f"Bearer {address.token}"},
         "timeout": httpx2.Timeout(timeout, connect=_CONNECT_SECONDS),
         "trust_env": False,  # a proxy must not see the token
@@ -411,6 +424,14 @@ def _read_line(line: str) -> dict[str, Any] | None:
         return event
     read_result(message)
     return None
+
+
+def _read_reply(agent_id: str, last: dict[str, Any] | None) -> str:
+    """Return the text of the final reply from the last event of a turn; raise if the turn has none."""
+    if last is None or last["type"] != "done" or last["cancelled"]:
+        what = f"the turn of agent {agent_id!r} was cancelled"
+        raise build_client_error(RpcTurnError, what, type_name="TurnError", hint="send the message again")
+    return str(last["text"])
 
 
 def _read_batch(batch: Sequence[dict[str, Any]], answer: object) -> list[Any]:

@@ -224,10 +224,7 @@ class Dispatcher:
 
     async def fork(self, agent_id: str, name: str) -> dict[str, Any]:
         """Create an agent whose session branches off after the last closed turn of another's."""
-        agent = self._pool.get(agent_id)
-        await agent.session.fork(name)
-        cwd = None if agent.cwd == self._pool.nexus.cwd else str(agent.cwd)
-        return await self.create_agent(name, cwd=cwd, role=agent.role if agent.parent is None else None)
+        return self._pool.describe(await self._pool.fork(agent_id, name))
 
 
 async def _write_events(turn: AgentTurn) -> AsyncIterator[dict[str, Any]]:

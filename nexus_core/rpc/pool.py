@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypedDict
@@ -204,15 +205,51 @@ class AgentPool:
         self._ensure_open()
         chosen = _merge_config(config, agent_id, given)
         name = read_label(f"agent-{new_id()}" if chosen.agent_id is None else chosen.agent_id)
+        with self._reserve(name):
+            return await self._add_agent(name, chosen)
+
+    async def fork(self, agent_id: str, name: str) -> PooledAgent:
+        """Create an agent whose session branches off after another's last closed turn, with its permission level.
+
+        Args:
+            agent_id: The agent whose session is continued.
+            name: The id of the new one, unique in the pool and in the ledger.
+
+        Raises:
+            UnknownNameError: There is no such agent.
+            AgentExistsError: The pool has an agent of the new id.
+            SessionExistsError: A session of that name is in the ledger.
+        """
+        self._ensure_open()
+        agent, name = self.get(agent_id), read_label(name)
+        cwd = None if agent.cwd == self.nexus.cwd else agent.cwd
+        role = agent.role if agent.parent is None else None
+        # That of a worker is bound by its parent's, which the fork does not have.
+        config = AgentConfig(agent_id=name, cwd=cwd, role=role, level=agent.level)
+        # An agent without messages has no session yet, so that the ledger would give its name away.
+        with self._reserve(name):
+            await agent.session.fork(name)
+            return await self._add_agent(name, config)
+
+    @contextmanager
+    def _reserve(self, name: str) -> Iterator[None]:
+        """Keep an id from others while its agent is being created.
+
+        Raises:
+            AgentExistsError: The pool has an agent of that id, or is creating one.
+        """
         if name in self._agents or name in self._creating:
             hint = f"pool.get({name!r}) returns it; destroy() it first to make another"
             raise AgentExistsError(f"there is an agent {name!r} already", hint=hint)
-        parent = self._find_parent(name, chosen.parent)
         self._creating.add(name)
         try:
-            agent = await asyncio.to_thread(self._open_agent, name, chosen, parent)
+            yield
         finally:
             self._creating.discard(name)
+
+    async def _add_agent(self, name: str, config: AgentConfig) -> PooledAgent:
+        parent = self._find_parent(name, config.parent)
+        agent = await asyncio.to_thread(self._open_agent, name, config, parent)
         self._ensure_open()
         if parent is not None:
             if parent.is_destroyed:

@@ -13,6 +13,7 @@ from nexus_core.errors import AgentDestroyedError, TurnError, UnknownNameError
 from nexus_core.runner import run
 from nexus_core.session.async_session import AsyncSession
 from nexus_core.types.messages import Message
+from nexus_core.types.providers import CancelSignal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -174,12 +175,14 @@ class WaitingMessage(NamedTuple):
         message: The message; None to resume the open turn.
         event: Metadata of the message.
         delivery: When it is read.
+        signal: Ends its turn, even before it has begun.
     """
 
     turn: AgentTurn
     message: object
     event: Mapping[str, Any]
     delivery: MessageDelivery
+    signal: CancelSignal
 
 
 class PooledAgent:
@@ -218,6 +221,7 @@ class PooledAgent:
         self.context = AgentContextView(view)
         self._loop = loop
         self._view = view
+        self._current: WaitingMessage | None = None  # of the turn that is running or about to
         self._waiting: deque[WaitingMessage] = deque()
         self._steering: deque[WaitingMessage] = deque()
         self._listeners: list[AgentTurn] = []
@@ -246,7 +250,7 @@ class PooledAgent:
     @property
     def is_running(self) -> bool:
         """True if a turn is running or about to."""
-        return self._task is not None
+        return self._current is not None
 
     @property
     def waiting(self) -> int:
@@ -277,7 +281,7 @@ class PooledAgent:
         """
         if delivery not in MESSAGE_DELIVERIES:
             raise UnknownNameError("delivery", delivery, MESSAGE_DELIVERIES)
-        return self._add(WaitingMessage(AgentTurn(self.id), message, event, delivery))
+        return self._add(WaitingMessage(AgentTurn(self.id), message, event, delivery, CancelSignal()))
 
     def resume(self) -> AgentTurn:
         """Continue the open turn after a failure or a crash, and return it.
@@ -285,7 +289,7 @@ class PooledAgent:
         Raises:
             AgentDestroyedError: The agent was destroyed.
         """
-        return self._add(WaitingMessage(AgentTurn(self.id), None, {}, "queue"))
+        return self._add(WaitingMessage(AgentTurn(self.id), None, {}, "queue", CancelSignal()))
 
     async def answer(
         self, message: object, *, delivery: MessageDelivery = "queue", **event: Unpack[EventFields]
@@ -298,9 +302,11 @@ class PooledAgent:
 
         Messages that wait start their turns afterwards.
         """
-        is_running = self.is_running
-        self._loop.cancel()
-        return is_running
+        current = self._current
+        if current is None:
+            return False
+        current.signal.cancel()
+        return True
 
     async def destroy(self) -> None:
         """Cancel the running turn, refuse all messages that wait, and end. The session stays in the ledger."""
@@ -309,23 +315,24 @@ class PooledAgent:
             each.turn.finish(self._build_destroyed_error())
         self._waiting.clear()
         self._steering.clear()
-        self._loop.cancel()
+        self.cancel()
         if (task := self._task) is not None and task is not asyncio.current_task():
             await asyncio.wait([task])
 
     def _add(self, item: WaitingMessage) -> AgentTurn:
         if self._is_destroyed:
             raise self._build_destroyed_error()
-        if item.delivery == "steer" and self.is_running:
+        if self._current is None:
+            self._current = item
+            self._task = asyncio.get_running_loop().create_task(self._run_turns(item), name=f"agent {self.id}")
+        elif item.delivery == "steer":
             self._steering.append(item)
-        elif item.delivery == "interrupt" and self.is_running:
+        elif item.delivery == "interrupt":
             ahead = sum(1 for each in self._waiting if each.delivery == "interrupt")
             self._waiting.insert(ahead, item)
-            self._loop.cancel()
+            self.cancel()
         else:
             self._waiting.append(item)
-        if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._run_turns(), name=f"agent {self.id}")
         return item.turn
 
     def _build_destroyed_error(self) -> AgentDestroyedError:
@@ -334,22 +341,25 @@ class PooledAgent:
 
     # ---- turns ----------------------------------------------------------------------------------------------------
 
-    async def _run_turns(self) -> None:
-        """Run a turn for each message that waits."""
+    async def _run_turns(self, first: WaitingMessage) -> None:
+        """Run a turn for a message, then one for each that waits."""
+        following: WaitingMessage | None = first
         try:
-            while self._waiting:
-                await self._run_turn(self._waiting.popleft())
+            while following is not None:
+                self._current = following
+                await self._run_turn(following)
                 # Steering messages for which the turn had no further call come next, before those in the queue.
                 self._waiting.extendleft(reversed(self._steering))
                 self._steering.clear()
+                following = self._waiting.popleft() if self._waiting else None
         finally:
-            self._task = None
+            self._current = self._task = None
 
     async def _run_turn(self, item: WaitingMessage) -> None:
         self._listeners = [item.turn]
         error: BaseException | None = None
         try:
-            operation = self._loop.resume() if item.message is None else self._start(item)
+            operation = self._loop.resume(item.signal) if item.message is None else self._start(item)
             async for event in drive_async(operation):
                 for listener in self._listeners:
                     listener.put(event)
@@ -364,7 +374,8 @@ class PooledAgent:
             self._listeners = []
 
     def _start(self, item: WaitingMessage) -> Any:  # noqa: ANN401 - a turn as a generator
-        return self._loop.run(item.message, interrupt=item.delivery == "interrupt", event=item.event)
+        is_urgent = item.delivery == "interrupt"
+        return self._loop.run(item.message, interrupt=is_urgent, event=item.event, signal=item.signal)
 
     def _take_steering(self) -> list[tuple[object, Mapping[str, Any]]]:
         """Return the messages for the running turn; from now on, their turns receive its events too."""

@@ -10,7 +10,7 @@ import asyncio
 import hmac
 import logging
 import socket
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,8 @@ MAX_CONNECTIONS = 64
 MAX_HEADER_BYTES = 32 * 1024
 READ_SECONDS = 10.0
 """For the headers of a request, and for its body: a client that sends them slowly must not hold a connection."""
+SHUTDOWN_SECONDS = 5.0
+"""For clients to read their responses when the server ends; one that has stopped reading must not keep it alive."""
 PING_SECONDS = 15.0
 """Between two comments in a stream without events, so that both sides notice when the other is gone."""
 _LOGGER = logging.getLogger("nexus_core.rpc")
@@ -133,7 +135,8 @@ class RpcServer:
         """Answer one HTTP request, as ASGI wants it."""
         request = Request(scope, receive)
         try:
-            response = self._refuse(request) or await self._respond(request)
+            refusal = self._refuse(request)
+            response = await self._respond(request) if refusal is None else await _close_after(refusal, request)
         except (ClientDisconnect, TimeoutError):
             response = Response(status_code=408, headers={"Connection": "close"})
         await response(scope, receive, send)
@@ -259,7 +262,18 @@ class _ClosingServer(uvicorn.Server):
         for server in self.servers:
             server.close()
         await self._close()
-        await super().shutdown(sockets)
+        # Not uvicorn's own limit: it cancels the responses, and each would be logged with a traceback.
+        limit = asyncio.get_running_loop().call_later(SHUTDOWN_SECONDS, self._abort_connections)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            limit.cancel()
+
+    def _abort_connections(self) -> None:
+        for connection in tuple(self.server_state.connections):
+            transport = getattr(connection, "transport", None)
+            if transport is not None:
+                transport.abort()
 
 
 class _TimedProtocol(H11Protocol):
@@ -300,6 +314,20 @@ def _refuse_form(request: Request) -> Response | None:
     if kind.strip().lower() != "application/json":
         return Response(status_code=415)
     return None
+
+
+async def _close_after(refusal: Response, request: Request) -> Response:
+    """Return a response to a refused request that ends its connection, after the body or the time for it.
+
+    Without the end, a client that need not know the token could hold the connection with a body that never comes; and
+    without the wait, one that is still sending would lose the response.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(READ_SECONDS):
+            async for _ in request.stream():
+                pass
+    refusal.headers["Connection"] = "close"
+    return refusal
 
 
 async def _read_body(request: Request) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.errors import FileError, UsageError
@@ -73,7 +73,10 @@ def write_server_file(home: Path, address: ServerAddress) -> Iterator[Path]:
     try:
         yield path
     finally:
-        path.unlink(missing_ok=True)
+        # Without the lock file, which anyone may have removed, another server can have replaced it.
+        with suppress(RpcConnectionError, FileError):
+            if read_server_file(home).token == address.token:
+                path.unlink(missing_ok=True)
 
 
 def read_server_file(home: Path) -> ServerAddress:
@@ -87,13 +90,16 @@ def read_server_file(home: Path) -> ServerAddress:
     text = read_text(path)
     if text is None:
         raise RpcConnectionError("no server is running", where=str(path), hint="`nexus serve` starts one")
+    address: ServerAddress | None
     try:
         found = json.loads(text)
-        return ServerAddress(str(found["url"]), str(found["token"]), int(found.get("pid", 0)))
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise FileError(
-            "is not the file of a server", where=str(path), hint="remove it, and start `nexus serve` again"
-        ) from None
+        address = ServerAddress(str(found["url"]), str(found["token"]), int(found.get("pid", 0)))
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        address = None
+    if address is None or not all(each.isascii() and each.isprintable() for each in (address.url, address.token)):
+        hint = "remove it, and start `nexus serve` again"
+        raise FileError("is not the file of a server", where=str(path), hint=hint)
+    return address
 
 
 def _running_error(home: Path) -> UsageError:

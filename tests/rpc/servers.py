@@ -31,8 +31,9 @@ class HttpAnswer(NamedTuple):
 class RunningServer:
     """A server in another thread, and one connection to it."""
 
-    def __init__(self, server: RpcServer, port: int) -> None:
+    def __init__(self, server: RpcServer, port: int, thread: threading.Thread) -> None:
         self.server = server
+        self.thread = thread
         self.port = port
         self.token = server.token
         self.url = f"http://127.0.0.1:{port}"
@@ -111,7 +112,7 @@ def running_server(nexus: Nexus, provider: Provider, **shared: Any) -> Iterator[
     try:
         assert ready.wait(60)
         assert made, failures
-        yield RunningServer(made[0], port)
+        yield RunningServer(made[0], port, thread)
     finally:
         for server in made:
             server.stop()

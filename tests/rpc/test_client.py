@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,10 @@ from nexus_core.rpc import (
     RpcUnknownNameError,
 )
 from nexus_core.rpc.server import open_listener
+from nexus_core.rpc.server_file import ServerAddress, read_server_file, write_server_file
+from nexus_core.testing.fixtures import MakeNexus
 from tests.agents.fakes import replied
-from tests.rpc.models import ScriptedModel, last_text
+from tests.rpc.models import Gate, ScriptedModel, last_text
 from tests.rpc.servers import RunningServer, running_server
 
 
@@ -136,6 +139,36 @@ def test_error_during_a_stream_is_raised_where_it_is_read(client: Client) -> Non
     assert raised.value.hint == "try later"
 
 
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_answer_of_a_cancelled_turn_is_an_error(make_nexus: MakeNexus, kind: type[Client | AsyncClient]) -> None:
+    gate = Gate()
+
+    def wait(_context: Any) -> Any:
+        gate.wait()
+        return replied("Too late.")
+
+    def answer(url: str, token: str) -> str:
+        if kind is Client:
+            with Client(url, token) as client:
+                return client.answer("a", "Hello.")
+
+        async def main() -> str:
+            async with AsyncClient(url, token) as client:
+                return await client.answer("a", "Hello.")
+
+        return asyncio.run(main())
+
+    with running_server(make_nexus(), ScriptedModel(wait).provider) as running, ThreadPoolExecutor(1) as executor:
+        running.result("create_agent", agent_id="a", model="gpt-5")
+        answered = executor.submit(answer, running.url, running.token)
+        assert gate.reached.wait(60)
+        assert running.result("cancel", agent_id="a") == {"cancelled": True}
+
+        with pytest.raises(RpcTurnError, match="the turn of agent 'a' was cancelled"):
+            answered.result(60)
+        gate.opened.set()
+
+
 def test_wrong_token_is_refused(served: RunningServer) -> None:
     with Client(served.url, "wrong") as client, pytest.raises(RpcTokenError):
         client.list_agents()
@@ -163,9 +196,39 @@ def test_home_without_a_server_is_an_error(tmp_path: Path) -> None:
         Client(home=tmp_path)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"url": "x"}'])
+DAMAGED = (
+    *("{", "[]", "{}", '{"url": "x"}', "[" * 100_000),
+    *('{"url": "x", "token": "y", "pid": 1e999}', '{"url": "x", "token": "\\u20ac"}'),
+    '{"url": "http://127.0.0.1\\u0000", "token": "y"}',
+)
+
+
+@pytest.mark.parametrize("text", DAMAGED, ids=range(len(DAMAGED)))
 def test_damaged_file_is_an_error(tmp_path: Path, text: str) -> None:
     (tmp_path / "server.json").write_text(text)
 
     with pytest.raises(FileError, match="is not the file of a server"):
         Client(home=tmp_path)
+
+
+def test_file_of_another_server_stays_when_one_ends(tmp_path: Path) -> None:
+    one, other = (ServerAddress(f"http://127.0.0.1:{port}", f"token-{port}", port) for port in (1, 2))
+
+    with write_server_file(tmp_path, one), write_server_file(tmp_path, other):
+        pass
+    assert not (tmp_path / "server.json").exists()
+
+    with write_server_file(tmp_path, one):
+        second = write_server_file(tmp_path, other)
+        second.__enter__()
+    assert read_server_file(tmp_path) == other
+    second.__exit__(None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("url", "token", "what"),
+    [("http://\0", "x", "is not a URL"), ("http://127.0.0.1:x", "x", "is not a URL"), ("http://a", "€", "the token")],
+)
+def test_impossible_address_is_refused(url: str, token: str, what: str) -> None:
+    with pytest.raises(UsageError, match=what):
+        Client(url, token)

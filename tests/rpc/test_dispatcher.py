@@ -10,7 +10,14 @@ import pytest
 
 from nexus_core import UnknownNameError
 from nexus_core.agents import tool
-from nexus_core.rpc import AgentPool, Dispatcher, InvalidParamsError, SharedComponents, UnknownMethodError
+from nexus_core.rpc import (
+    AgentExistsError,
+    AgentPool,
+    Dispatcher,
+    InvalidParamsError,
+    SharedComponents,
+    UnknownMethodError,
+)
 from nexus_core.rpc.dispatcher import METHODS, STREAMS, error_to_json
 from nexus_core.testing.fixtures import MakeNexus
 from tests.agents.fakes import FakeModel, called, replied
@@ -122,6 +129,35 @@ def test_compact_cancel_fork_and_destroy(make_nexus: MakeNexus) -> None:
     assert compacted["tokens_after"] < compacted["tokens_before"]
     assert (cancelled, forked, destroyed, left) == ({"cancelled": False}, "b", {"destroyed": ["a"]}, ["b"])
     assert messages > 1
+
+
+def test_a_fork_never_takes_the_name_of_an_agent(make_nexus: MakeNexus) -> None:
+    async def main() -> tuple[int, list[Any]]:
+        async with AgentPool(SharedComponents(nexus=make_nexus(), provider=ScriptedModel(echo).provider)) as pool:
+            dispatcher = Dispatcher(pool)
+            await (await pool.create("a")).answer("A secret.")
+            await pool.create("b")  # without messages, it has no session in the ledger yet
+            forks = [dispatcher.fork("a", "b"), dispatcher.fork("a", "c"), dispatcher.fork("a", "c")]
+            forked = await asyncio.gather(*forks, return_exceptions=True)
+            return (await dispatcher.get_messages("b"))["total"], forked
+
+    total, (refused, *same) = asyncio.run(main())
+
+    assert (total, type(refused)) == (0, AgentExistsError)
+    assert sorted(type(each).__name__ for each in same) == ["AgentExistsError", "dict"]
+
+
+def test_a_fork_has_the_permission_level_of_its_original(make_nexus: MakeNexus) -> None:
+    async def main() -> list[str]:
+        async with AgentPool(SharedComponents(nexus=make_nexus(), provider=ScriptedModel(echo).provider)) as pool:
+            dispatcher = Dispatcher(pool)
+            await pool.create("manager", role="manager", level="sandboxed")
+            await pool.create("worker", parent="manager")
+            for each in ("manager", "worker"):
+                await pool.get(each).answer("Hello.")
+            return [(await dispatcher.fork(each, f"{each}-2"))["level"] for each in ("manager", "worker")]
+
+    assert asyncio.run(main()) == ["sandboxed", "sandboxed"]
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,27 @@ def test_cancel_ends_the_turn_only(make_nexus: MakeNexus) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("way", ["cancel", "interrupt"])
+def test_a_turn_that_has_not_begun_is_cancelled_too(make_nexus: MakeNexus, way: str) -> None:
+    async def main() -> tuple[list[str], list[tuple[str, str]]]:
+        model = WorkingModel()
+        async with AgentPool(SharedComponents(nexus=make_nexus(), provider=model.provider)) as pool:
+            agent = await pool.create("a")
+            turn = agent.send("One.")
+            if way == "cancel":
+                assert agent.cancel() is True
+            following = agent.send("Two.", delivery="queue" if way == "cancel" else "interrupt")
+            with pytest.raises(TurnError, match="was cancelled"):
+                await turn.answer()
+            assert await following.answer() == "Read: Two."
+            return [last_text(each) for each in model.contexts], spoken(agent)
+
+    called_with, said = asyncio.run(main())
+
+    assert called_with == ["Two."]
+    assert next(text for role, text in said if role == "user") == "One."
+
+
 def test_a_failed_turn_is_resumed(make_nexus: MakeNexus) -> None:
     async def main() -> tuple[str, list[str]]:
         model = FakeModel(ProviderError("down"), replied("Here."))

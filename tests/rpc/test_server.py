@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from nexus_core import Nexus, ProviderError, UsageError
+from nexus_core.plugin import Provider, ProviderReply, TextDelta
 from nexus_core.rpc import AgentPool, protocol, server
 from nexus_core.rpc.server import open_listener
 from nexus_core.testing.fixtures import MakeNexus
@@ -205,7 +206,8 @@ def test_without_the_token_there_is_401_and_nothing_else(
     ]
 
     assert {(each.status, each.body) for each in answers} == {(401, b"")}
-    assert {tuple(sorted({*each.headers} - {"date"})) for each in answers} == {("content-length", "www-authenticate")}
+    names = {tuple(sorted({*each.headers} - {"date"})) for each in answers}
+    assert names == {("connection", "content-length", "www-authenticate")}
 
 
 @pytest.mark.acceptance("T8")
@@ -306,6 +308,18 @@ def test_body_that_does_not_come_is_not_waited_for(served: RunningServer, monkey
 
 
 @pytest.mark.acceptance("T9")
+def test_refused_request_holds_no_connection(served: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "READ_SECONDS", 0.05)
+
+    with socket.create_connection(("127.0.0.1", served.port), timeout=60) as connection:
+        connection.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nx")
+        with connection.makefile("rb") as answer:
+            received = answer.read()  # to the end of the connection
+
+    assert received.startswith(b"HTTP/1.1 401 ")
+
+
+@pytest.mark.acceptance("T9")
 def test_more_connections_than_allowed_get_503(served: RunningServer) -> None:
     held = [served.connect() for _ in range(server.MAX_CONNECTIONS + 1)]
     try:
@@ -383,6 +397,36 @@ def test_end_of_the_server_stores_what_was_said(make_nexus: MakeNexus, way: str)
     assert response["result"]["cancelled"]
     assert not session.is_open
     assert any("Go." in each.content for each in session.messages)
+
+
+def test_client_that_stops_reading_does_not_keep_the_server_alive(
+    make_nexus: MakeNexus, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(server, "SHUTDOWN_SECONDS", 0.05)
+    piece = "x" * 64 * 1024
+
+    def stream(_context: Any, _cancel: Any) -> Iterator[Any]:
+        yield from (TextDelta(piece) for _ in range(256))  # more than the buffers of both sides hold
+        yield ProviderReply(replied("Done."))
+
+    with running_server(make_nexus(), Provider(name="long", stream=stream)) as served:
+        served.result("create_agent", agent_id="a", **MODEL)
+        connection = served.connect()
+        body = {"jsonrpc": "2.0", "method": "send", "params": {"agent_id": "a", "message": "Hi."}, "id": 1}
+        headers = {"Authorization": f"Bearer {served.token}", "Content-Type": "application/json"}
+        connection.request("POST", "/", json.dumps(body), headers | {"Accept": "text/event-stream"})
+        try:
+            assert connection.sock.recv(1)
+            while served.result("list_agents")[0]["running"]:
+                pass
+            served.stop()
+            served.thread.join(60)
+
+            assert not served.thread.is_alive()
+        finally:
+            connection.close()
+
+    assert [each.message for each in caplog.records if each.levelname == "ERROR"] == []
 
 
 def test_listener_of_a_port_in_use_says_what_to_do() -> None:
