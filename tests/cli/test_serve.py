@@ -216,6 +216,8 @@ def test_missing_extra_names_the_install_command(
     [
         (["get_tokens", "a", "b"], "get_tokens has no 2 parameters"),
         (["get_messages", "a", "x"], "offset must be a whole number"),
+        (["get_messages", '{"limit": NaN}'], "NaN is not JSON"),
+        (["get_messages", '{"a": ' + "[" * 30_000], "nested too deeply"),
         (["get_tokens", "{"], "the parameters are not JSON"),
         (["nothing", "a"], "are not known here"),
     ],

@@ -127,9 +127,10 @@ def test_a_read_only_file_is_read(path: Path, monkeypatch: pytest.MonkeyPatch) -
             raise PermissionError(13, "Permission denied")
         return open_file(name, flags, mode)
 
-    monkeypatch.setattr(os, "open", only_read)
-    cache = CountCache(path)
-    cache.keep(key_of("other"), 2)
+    with monkeypatch.context() as patch:  # pytest itself opens files when it removes the directory of the test
+        patch.setattr(os, "open", only_read)
+        cache = CountCache(path)
+        cache.keep(key_of("other"), 2)
 
     assert cache.find(key_of("text")) == 1
     assert cache.find(key_of("other")) is None

@@ -110,7 +110,7 @@ def read_params(method: str, words: Iterable[str], spec: MethodParameters | None
 
 def _parse_object(text: str) -> dict[str, Any]:
     try:
-        found = json_format.loads(text)
+        found = _parse_json(text)
     except ValueError as error:
         raise UsageError(f"the parameters are not JSON: {error}", hint='{"agent_id": "a"}') from None
     return dict(found)
@@ -124,10 +124,26 @@ def _read_value(name: str, text: str, kinds: Mapping[str, type]) -> Any:  # noqa
             raise UsageError(f"{name} must be a whole number, not {text!r}") from None
     if kinds[name] is object and text.lstrip()[:1] in ("{", "["):  # a message in an API's format
         try:
-            return json_format.loads(text)
+            return _parse_json(text)
         except ValueError:
             return text
     return text
+
+
+def _parse_json(text: str) -> Any:  # noqa: ANN401 - JSON
+    """Return the value of a JSON text.
+
+    Raises:
+        ValueError: It is not JSON: `NaN` and `Infinity` are not. Or it is nested too deeply.
+    """
+
+    def refuse(name: str) -> Any:  # noqa: ANN401 - never returns
+        raise ValueError(f"{name} is not JSON")
+
+    try:
+        return json_format.loads(text, parse_constant=refuse)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 # ---- output ---------------------------------------------------------------------------------------------------------
