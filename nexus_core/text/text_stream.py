@@ -13,8 +13,8 @@ from nexus_core.text.safety import visible
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_INCOMPLETE_END = re.compile(r"[^\n\x20-\x7e]{1,32}\Z")
-"""The end of a piece that the next piece may change: half of a line end, or of characters that belong together."""
+_MAX_HELD = 32
+"""Characters at the end of a piece that the next piece may change: half of a line end, or characters that join."""
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _LIST_ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])(?:\s|$)")
 _STYLE = re.compile(r"\x1b\[[0-9;]*m|\x1b\]8;[^\x1b]*\x1b\\\\")
@@ -38,8 +38,9 @@ class TextStream:
     def write(self, piece: str) -> None:
         """Print a piece, as far as the next one cannot change how it is shown."""
         text = (self._held + piece).replace("\r\n", "\n")
-        found = _INCOMPLETE_END.search(text)
-        end = found.start() if found else len(text)
+        end = len(text)
+        while end > max(len(text) - _MAX_HELD, 0) and text[end - 1] != "\n" and not " " <= text[end - 1] <= "~":
+            end -= 1
         self._held = text[end:]
         self._print(text[:end])
 
