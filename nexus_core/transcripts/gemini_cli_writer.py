@@ -1,0 +1,131 @@
+"""Writer for Gemini CLI: `~/.gemini/tmp/<project>/chats/session-<time>-<id>.jsonl`.
+
+A message of the model has its tool calls together with their results. A compaction is a change of the header that
+replaces all messages so far.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from nexus_core.dialects.gemini import DIALECT
+from nexus_core.transcripts.writer import (
+    PortableCompaction,
+    PortableMessage,
+    PortableReply,
+    ResumeHint,
+    TranscriptWriter,
+    format_iso_time,
+    format_json_lines,
+    has_data,
+    write_arguments,
+)
+from nexus_core.types.messages import Message, Text, ToolCall
+
+if TYPE_CHECKING:
+    from nexus_core.transcripts.writer import ExportAccount, PortableConversation
+    from nexus_core.types.messages import Usage
+
+_IGNORED_STARTS = ("/", "?", "<session_context>", "<hook_context>")
+"""Beginnings of user messages that Gemini CLI takes for commands or context, and does not send."""
+_QUOTE_MARK = "[quoted message]"
+
+
+def write_session(conversation: PortableConversation, account: ExportAccount) -> str:
+    """Return the lines of a session."""
+    start = format_iso_time(conversation.started)
+    lines: list[dict[str, Any]] = [
+        {
+            "sessionId": conversation.derive_uuid("gemini-cli"),
+            "projectHash": sha256(conversation.cwd.encode(errors="replace")).hexdigest(),
+            "startTime": start,
+            "lastUpdated": start,
+            "kind": "main",
+        }
+    ]
+    written: list[dict[str, Any] | None] = []  # the message of each item, None for a compaction
+    for index, item in enumerate(conversation.items):
+        base = {
+            "id": conversation.derive_uuid("gemini-cli", index),
+            "timestamp": format_iso_time(item.time),
+        }
+        if isinstance(item, PortableCompaction):
+            summary = {**base, "type": "user", "content": _write_input(Message("user", item.summary))}
+            kept = [each for each in written[item.kept_from :] if each is not None]
+            lines.append({"$set": {"messages": [summary, *kept], "lastUpdated": base["timestamp"]}})
+            written.append(None)
+            continue
+        if isinstance(item, PortableMessage):
+            message = {**base, "type": "user", "content": _write_input(Message("user", item.parts))}
+        else:
+            message = {**base, **_write_reply(item, account)}
+        written.append(message)
+        lines.append(message)
+    return format_json_lines(lines)
+
+
+def locate_session(conversation: PortableConversation) -> ResumeHint:
+    """Return the file of a session, in the directory of its project."""
+    session = conversation.derive_uuid("gemini-cli")
+    project = sha256(conversation.cwd.encode(errors="replace")).hexdigest()
+    time = format_iso_time(conversation.started)[:16].replace(":", "-")
+    file = f"~/.gemini/tmp/{project}/chats/session-{time}-{session[:8]}.jsonl"
+    return ResumeHint(file, f"gemini --resume {session}")
+
+
+def _write_input(message: Message) -> list[dict[str, Any]]:
+    """Return the parts of a user message, preceded by a mark if Gemini CLI would ignore it."""
+    parts: list[dict[str, Any]] = DIALECT.write([message])[0]["parts"]
+    text = "".join(part.text for part in message.parts if isinstance(part, Text)).strip()
+    return [{"text": _QUOTE_MARK}, *parts] if text.startswith(_IGNORED_STARTS) else parts
+
+
+def _write_reply(item: PortableReply, account: ExportAccount) -> dict[str, Any]:
+    message: dict[str, Any] = {"type": "gemini", "content": _write_content(item), "thoughts": []}
+    if item.usage is not None:
+        message["tokens"] = _write_usage(item.usage)
+    if item.model:
+        message["model"] = item.model
+    if item.results:
+        message["toolCalls"] = [
+            {
+                "id": call.id,
+                "name": call.name,
+                "args": write_arguments(call, account),
+                "result": DIALECT.write([Message("tool", (result,))])[0]["parts"],
+                "status": "error" if result.is_error else "success",
+                "timestamp": format_iso_time(item.time),
+            }
+            for call, result in zip(item.calls, item.results, strict=True)
+        ]
+    return message
+
+
+def _write_content(item: PortableReply) -> list[dict[str, Any]]:
+    """Return the parts of a reply. Calls are among them only if one is signed, or if there is more than texts."""
+    has_more = any(not isinstance(part, Text | ToolCall) for part in item.parts)
+    is_whole = has_more or any(call.extra for call in item.calls)
+    parts = item.parts if is_whole else tuple(each for each in item.parts if isinstance(each, Text))
+    return DIALECT.write([Message("assistant", parts, api=item.api)])[0]["parts"] if parts else []
+
+
+def _write_usage(usage: Usage) -> dict[str, int]:
+    """Return the usage of a reply: `output` excludes thoughts."""
+    return {
+        "input": usage.input_tokens,
+        "output": max(usage.output_tokens - usage.reasoning_tokens, 0),
+        "cached": usage.cached_input_tokens,
+        "thoughts": usage.reasoning_tokens,
+        "tool": 0,
+        "total": usage.total_tokens,
+    }
+
+
+WRITER = TranscriptWriter(
+    write_session,
+    locate_session,
+    reasoning_apis=frozenset({"gemini"}),
+    block_apis=frozenset({"gemini"}),
+    accepts=has_data,
+)
