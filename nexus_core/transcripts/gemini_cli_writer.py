@@ -6,7 +6,9 @@ replaces all messages so far.
 
 from __future__ import annotations
 
+import re
 from hashlib import sha256
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.dialects.gemini import DIALECT
@@ -66,9 +68,12 @@ def write_session(conversation: PortableConversation, account: ExportAccount) ->
 
 
 def locate_session(conversation: PortableConversation) -> ResumeHint:
-    """Return the file of a session, in the directory of its project."""
+    """Return the file of a session, in the directory that Gemini CLI names after the project's.
+
+    If two projects have the same name, `~/.gemini/projects.json` says which name it uses.
+    """
     session = conversation.derive_uuid("gemini-cli")
-    project = sha256(conversation.cwd.encode(errors="replace")).hexdigest()
+    project = re.sub(r"[^a-z0-9]+", "-", PurePath(conversation.cwd).name.lower()).strip("-") or "project"
     time = format_iso_time(conversation.started)[:16].replace(":", "-")
     file = f"~/.gemini/tmp/{project}/chats/session-{time}-{session[:8]}.jsonl"
     return ResumeHint(file, f"gemini --resume {session}")

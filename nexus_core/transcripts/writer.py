@@ -12,12 +12,13 @@ import json
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from uuid import UUID
 
 from nexus_core.dialects.calls import get_call_arguments, has_invalid_arguments
 from nexus_core.dialects.media import build_data_url, build_media_placeholder, parse_data_url
-from nexus_core.text.safety import visible_json
+from nexus_core.text.safety import repair_surrogates, visible_json
 from nexus_core.types.base import blake2b, dataclass
 from nexus_core.types.messages import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 
@@ -106,7 +107,7 @@ class PortableConversation:
     Attributes:
         name: Name of the session. It determines all ids.
         cwd: Working directory.
-        items: Messages, replies and compactions, oldest first.
+        items: Messages, replies and compactions, oldest first; never empty.
         system: The system prompt; "" if it is unknown.
         tools: Tools that the model could call.
     """
@@ -119,8 +120,8 @@ class PortableConversation:
 
     @property
     def started(self) -> int:
-        """Time of the first item, 0 if there is none."""
-        return self.items[0].time if self.items else 0
+        """Time of the first item."""
+        return self.items[0].time
 
     @property
     def model(self) -> str:
@@ -264,9 +265,24 @@ def format_iso_time(milliseconds: int) -> str:
 
 
 def format_json(value: object, *, indent: int | None = None) -> str:
-    """Return JSON in which every hidden character is escaped."""
+    """Return JSON in which every hidden character is escaped.
+
+    It has no number and no half of a character that the parsers of other languages reject.
+    """
     separators = (",", ":") if indent is None else None
-    return visible_json(json.dumps(value, ensure_ascii=False, separators=separators, indent=indent))
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=separators, indent=indent, allow_nan=False)
+    except ValueError:  # NaN and infinity, which Python reads and no standard allows
+        text = json.dumps(_replace_non_finite(value), ensure_ascii=False, separators=separators, indent=indent)
+    return visible_json(repair_surrogates(text))
+
+
+def _replace_non_finite(value: Any) -> Any:  # noqa: ANN401 - JSON has many types
+    if isinstance(value, dict):
+        return {key: _replace_non_finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_replace_non_finite(each) for each in value]
+    return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
 def format_json_lines(values: Iterable[object]) -> str:

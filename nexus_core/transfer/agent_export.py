@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.dialects.calls import serialize_compact_json
+from nexus_core.errors import MessageError
 from nexus_core.history.groups import UnansweredCalls
 from nexus_core.text.safety import repair_surrogates
 from nexus_core.text.secrets import redact, redact_json
@@ -91,6 +92,9 @@ def export_transcript(
         name: Name of the session, on which all ids depend; "" for the id of the transcript.
         cwd: Working directory, if the transcript does not name one.
         with_secrets: False to redact keys, tokens and passwords.
+
+    Raises:
+        MessageError: There is no message to write.
     """
     account = ExportAccount()
     account.leave_out("branch", len(transcript.branches))
@@ -106,6 +110,8 @@ def export_transcript(
         system=system,
         tools=transcript.tools,
     )
+    if not conversation.items:
+        raise MessageError(f"session {conversation.name!a} has no message that another agent could continue")
     replies = [item for item in conversation.items if isinstance(item, PortableReply)]
     return AgentExport(
         text=writer.write(conversation, account),
@@ -245,8 +251,10 @@ def _redact_part(part: Part, counts: Counter[str]) -> Part:
     """Return a part without secrets. Media and encrypted reasoning stay as they are."""
     if isinstance(part, Text):
         return replace(part, text=_redact_text(part.text, counts))
-    if isinstance(part, Reasoning) and not part.signature:  # a signature is valid for the exact text only
-        return replace(part, text=_redact_text(part.text, counts))
+    if isinstance(part, Reasoning):
+        text = _redact_text(part.text, counts)
+        # A signature is valid for the exact text only.
+        return part if text == part.text else Reasoning(text=text, api=part.api)
     if isinstance(part, ToolCall):
         raw = part.raw if part.raw is None else _redact_text(part.raw, counts)
         return replace(part, arguments=redact_json(dict(part.arguments), counts), raw=raw)

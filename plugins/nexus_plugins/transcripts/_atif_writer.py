@@ -45,8 +45,6 @@ def write_trajectory(conversation: PortableConversation, account: ExportAccount)
         else:
             step = _write_reply(item, account)
         steps.append({"timestamp": format_iso_time(item.time), **step})
-    if not steps:  # a trajectory has at least one step
-        steps.append({"source": "system", "message": ""})
     agent: dict[str, Any] = {"name": "nexus", "version": "1"}
     if conversation.model:
         agent["model_name"] = conversation.model

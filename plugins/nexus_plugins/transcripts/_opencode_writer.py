@@ -68,7 +68,7 @@ class _SessionWriter:
                 self._item_ids[-1] = self._add_reply(item)
             else:
                 self._item_ids[-1] = self._add_compaction(item)
-        last = conversation.items[-1].time if conversation.items else 0
+        last = conversation.items[-1].time
         info = {
             "id": self._session,
             "slug": f"nexus-{conversation.derive_hex(8, 'slug')}",
