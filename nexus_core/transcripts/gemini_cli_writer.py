@@ -26,11 +26,13 @@ from nexus_core.transcripts.writer import (
 from nexus_core.types.messages import Message, Text, ToolCall
 
 if TYPE_CHECKING:
-    from nexus_core.transcripts.writer import ExportAccount, PortableConversation
+    from nexus_core.transcripts.base import EntryKind
+    from nexus_core.transcripts.writer import ExportAccount, InputPart, PortableConversation
     from nexus_core.types.messages import Usage
 
-_IGNORED_STARTS = ("/", "?", "<session_context>", "<hook_context>")
-"""Beginnings of user messages that Gemini CLI takes for commands or context, and does not send."""
+_COMMAND_STARTS = ("/", "?")
+_CONTEXT_STARTS = ("<session_context>", "<hook_context>")
+"""Beginnings of user messages that Gemini CLI takes for commands or for its own context, and does not send."""
 _QUOTE_MARK = "[quoted message]"
 
 
@@ -53,13 +55,13 @@ def write_session(conversation: PortableConversation, account: ExportAccount) ->
             "timestamp": format_iso_time(item.time),
         }
         if isinstance(item, PortableCompaction):
-            summary = {**base, "type": "user", "content": _write_input(Message("user", item.summary))}
+            summary = {**base, "type": "user", "content": _write_input((Text(item.summary),))}
             kept = [each for each in written[item.kept_from :] if each is not None]
             lines.append({"$set": {"messages": [summary, *kept], "lastUpdated": base["timestamp"]}})
             written.append(None)
             continue
         if isinstance(item, PortableMessage):
-            message = {**base, "type": "user", "content": _write_input(Message("user", item.parts))}
+            message = {**base, "type": "user", "content": _write_input(item.parts, item.kind)}
         else:
             message = {**base, **_write_reply(item, account)}
         written.append(message)
@@ -79,11 +81,15 @@ def locate_session(conversation: PortableConversation) -> ResumeHint:
     return ResumeHint(file, f"gemini --resume {session}")
 
 
-def _write_input(message: Message) -> list[dict[str, Any]]:
-    """Return the parts of a user message, preceded by a mark if Gemini CLI would ignore it."""
-    parts: list[dict[str, Any]] = DIALECT.write([message])[0]["parts"]
-    text = "".join(part.text for part in message.parts if isinstance(part, Text)).strip()
-    return [{"text": _QUOTE_MARK}, *parts] if text.startswith(_IGNORED_STARTS) else parts
+def _write_input(given: tuple[InputPart, ...], kind: EntryKind = "said") -> list[dict[str, Any]]:
+    """Return the parts of a user message, preceded by a mark if Gemini CLI would not send it.
+
+    Context that it added itself needs none: it adds it again.
+    """
+    parts: list[dict[str, Any]] = DIALECT.write([Message("user", given)])[0]["parts"]
+    text = "".join(part.text for part in given if isinstance(part, Text)).strip()
+    ignored = _COMMAND_STARTS if kind == "injected" else (*_COMMAND_STARTS, *_CONTEXT_STARTS)
+    return [{"text": _QUOTE_MARK}, *parts] if text.startswith(ignored) else parts
 
 
 def _write_reply(item: PortableReply, account: ExportAccount) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.dialects.calls import serialize_compact_json
 from nexus_core.errors import MessageError
-from nexus_core.history.groups import UnansweredCalls
+from nexus_core.history.groups import UnansweredCalls, is_session_start
 from nexus_core.text.safety import repair_surrogates
 from nexus_core.text.secrets import redact, redact_json
 from nexus_core.thread.cache import NullSizer
@@ -130,14 +130,14 @@ def read_session_transcript(ledger: Ledger, record: SessionRecord) -> Transcript
     """Return a session as a transcript, with all compacted messages.
 
     User messages are those that were typed, before Nexus rendered them; tool results are whole. Messages that were
-    taken back are not in it.
+    taken back, and the one about the session's start, are not in it.
 
     Raises:
         LedgerError: A part of it is missing or damaged.
     """
     steps = [] if record.tip is None else list(ledger.thread(record.tip))
     by_id = {step.id: step for step in steps}
-    items = _drop_repeated_inputs(project_steps(steps, NullSizer()))
+    items = _drop_own_messages(project_steps(steps, NullSizer()))
     positions = [by_id[item.step].position for item in items]
     return Transcript(
         format="nexus",
@@ -151,11 +151,15 @@ def read_session_transcript(ledger: Ledger, record: SessionRecord) -> Transcript
     )
 
 
-def _drop_repeated_inputs(items: Sequence[HistoryItem]) -> list[HistoryItem]:
-    """Return the items without further messages of a rendered input, whose original is one message."""
+def _drop_own_messages(items: Sequence[HistoryItem]) -> list[HistoryItem]:
+    """Return the items without what Nexus itself added.
+
+    That is the message about the session's start, and all but one of a rendered input, whose original is one message.
+    """
     found: list[HistoryItem] = []
     for item in items:
-        if item.original is None or not found or found[-1].original is not item.original:
+        is_repeated = item.original is not None and bool(found) and found[-1].original is item.original
+        if not is_repeated and not is_session_start(item.message):
             found.append(item)
     return found
 
