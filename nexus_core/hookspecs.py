@@ -657,8 +657,9 @@ def nexus_transcripts() -> Iterable[TranscriptReader]:
     """Add readers for the transcripts of other programs, and writers for their formats.
 
     Collects. Called when a transcript is read or looked for, by `nexus context`, `nexus diff` and `nexus session
-    import`, and when a session is written for another agent, by `nexus session export --format`. Yours replaces a bundled one of the same name; the formats of Nexus itself cannot be replaced. If two
-    installed plugins use the same name, the plugin whose own name sorts first wins.
+    import`, and when a session is written for another agent, by `nexus session export --format`. Yours replaces a
+    bundled one of the same name; the formats of Nexus itself cannot be replaced. If two installed plugins use the same
+    name, the plugin whose own name sorts first wins.
 
     Returns:
         Readers: each has a name, the program's name, the `module:attribute` of its `TranscriptFormat`, and where the

@@ -33,7 +33,7 @@ _DOCUMENT_MIMES = ("application/pdf", "text/plain")
 
 def write_session(conversation: PortableConversation, account: ExportAccount) -> str:
     """Return the lines of a session."""
-    return _SessionWriter(conversation, account).write()
+    return _ClaudeSessionWriter(conversation, account).write()
 
 
 def locate_session(conversation: PortableConversation) -> ResumeHint:
@@ -43,7 +43,7 @@ def locate_session(conversation: PortableConversation) -> ResumeHint:
     return ResumeHint(f"~/.claude/projects/{directory}/{session}.jsonl", f"claude --resume {session}")
 
 
-class _SessionWriter:
+class _ClaudeSessionWriter:
     def __init__(self, conversation: PortableConversation, account: ExportAccount) -> None:
         self._conversation = conversation
         self._account = account

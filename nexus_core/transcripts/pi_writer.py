@@ -42,7 +42,7 @@ _STOP_REASONS = {"tools": "toolUse", "length": "length", "error": "error", "brok
 
 def write_session(conversation: PortableConversation, account: ExportAccount) -> str:
     """Return the lines of a session."""
-    return _SessionWriter(conversation, account).write()
+    return _PiSessionWriter(conversation, account).write()
 
 
 def locate_session(conversation: PortableConversation) -> ResumeHint:
@@ -53,7 +53,7 @@ def locate_session(conversation: PortableConversation) -> ResumeHint:
     return ResumeHint(file, "pi --session FILE")
 
 
-class _SessionWriter:
+class _PiSessionWriter:
     def __init__(self, conversation: PortableConversation, account: ExportAccount) -> None:
         self._conversation = conversation
         self._account = account

@@ -35,7 +35,7 @@ _FINISH_REASONS = {"tools": "tool-calls", "length": "length", "error": "error"}
 
 def write_session(conversation: PortableConversation, account: ExportAccount) -> str:
     """Return the document of a session."""
-    return _SessionWriter(conversation, account).write()
+    return _OpencodeSessionWriter(conversation, account).write()
 
 
 def locate_session(conversation: PortableConversation) -> ResumeHint:
@@ -47,7 +47,7 @@ def _get_session_id(conversation: PortableConversation) -> str:
     return f"ses_{conversation.derive_hex(26, 'opencode')}"
 
 
-class _SessionWriter:
+class _OpencodeSessionWriter:
     def __init__(self, conversation: PortableConversation, account: ExportAccount) -> None:
         self._conversation = conversation
         self._account = account

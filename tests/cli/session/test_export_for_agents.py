@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,16 @@ from nexus_core import Nexus
 from nexus_core.transcripts.read import read_transcript
 from nexus_core.transcripts.writer import ExportAccount, PortableConversation, ResumeHint, TranscriptWriter
 from tests.cli.session.conftest import Talk
-from tests.conftest import Cli
+from tests.conftest import ROOT, Cli
 from tests.session.support import TOOLS, calls, says
 from tests.transcripts.support import SAMPLES
 from tests.transfer.round_trips import WRITERS
 
 CLAUDE = str(SAMPLES / "claude.jsonl")
+COUNTS = re.compile(r"(?:leave_out|change)\((.*)\)")
+KINDS = re.compile(r'"([a-z-]+)"')
+HOW_TO = (ROOT / "docs/how-to/continue-in-another-agent.md").read_text(encoding="utf-8")
+REFERENCE = (ROOT / "docs/reference/session-exports.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("form", WRITERS)
@@ -48,6 +53,27 @@ def test_the_report_counts_what_was_left_out_and_says_how_to_continue(cli: Cli, 
     assert facts["changed"] == {}
     assert facts["expected_at"].startswith("~/.codex/sessions/2026/03/02/rollout-2026-03-02T09-00-00-")
     assert facts["command"] == f"codex resume {session}"
+
+
+def test_the_how_to_shows_what_is_printed_and_lists_every_format(cli: Cli) -> None:
+    cli("session", "import", CLAUDE)
+
+    printed = cli("session", "export", "claude-bakery-1", "--format", "codex", "-o", "rollout.jsonl").err
+
+    assert f"--format codex -o rollout.jsonl\n{printed}```" in HOW_TO
+    assert [form for form in WRITERS if f"| `{form}` |" not in HOW_TO] == []
+
+
+def test_the_reference_lists_every_kind_that_a_report_counts() -> None:
+    writers = [
+        *ROOT.glob("nexus_core/transcripts/*writer.py"),
+        *ROOT.glob("plugins/nexus_plugins/transcripts/*_writer.py"),
+    ]
+    sources = [path.read_text(encoding="utf-8") for path in (*writers, ROOT / "nexus_core/transfer/agent_export.py")]
+    counted = {kind for text in sources for call in COUNTS.findall(text) for kind in KINDS.findall(call)}
+
+    assert len(counted) > 15
+    assert {kind for kind in counted if f"`{kind}`" not in REFERENCE} == set()
 
 
 def test_the_report_goes_to_standard_error_if_the_file_goes_to_standard_output(cli: Cli, talk: Talk) -> None:
