@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -70,7 +70,7 @@ def export(project: Path, tmp_path: Path) -> Callable[[str], AgentExport]:
 
 
 class _Recorder(BaseHTTPRequestHandler):
-    requests: list[bytes]
+    requests: ClassVar[list[bytes]]
 
     def do_POST(self) -> None:
         self.requests.append(self.rfile.read(int(self.headers.get("content-length") or 0)))
@@ -86,11 +86,14 @@ class _Recorder(BaseHTTPRequestHandler):
 @pytest.fixture
 def requests() -> Iterator[tuple[str, list[bytes]]]:
     """The address of a server that refuses every call, and the bodies that it got."""
-    handler = type("Handler", (_Recorder,), {"requests": []})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+
+    class Handler(_Recorder):
+        requests: ClassVar[list[bytes]] = []
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}", handler.requests
+        yield f"http://127.0.0.1:{server.server_port}", Handler.requests
         server.shutdown()
         thread.join()
 
