@@ -654,17 +654,18 @@ def nexus_toolsets() -> Iterable[Toolset]:
 
 @hookspec
 def nexus_transcripts() -> Iterable[TranscriptReader]:
-    """Add readers for the transcripts of other programs.
+    """Add readers for the transcripts of other programs, and writers for their formats.
 
-    Collects. Called when a transcript is read or looked for: by `nexus context`, `nexus diff` and `nexus session
-    import`. Yours replaces a bundled one of the same name; the formats of Nexus itself cannot be replaced. If two
-    installed plugins use the same name, the plugin whose own name sorts first wins.
+    Collects. Called when a transcript is read or looked for, by `nexus context`, `nexus diff` and `nexus session
+    import`, and when a session is written for another agent, by `nexus session export --format`. Yours replaces a
+    bundled one of the same name; the formats of Nexus itself cannot be replaced. If two installed plugins use the same
+    name, the plugin whose own name sorts first wins.
 
     Returns:
         Readers: each has a name, the program's name, the `module:attribute` of its `TranscriptFormat`, and where the
         program keeps its files. The module is imported when a transcript is read. The format scores the shape of every
-        line (or of the document), and the format that explains most of a file reads it. See
-        `nexus_core.plugin.transcripts`.
+        line (or of the document), and the format that explains most of a file reads it. A format with a `writer`
+        (`TranscriptWriter`) can be exported. See `nexus_core.plugin.transcripts`.
 
     Example:
         from nexus_core import hookimpl

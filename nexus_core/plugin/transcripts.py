@@ -3,7 +3,7 @@
 A reader is a module with a `TranscriptFormat`, which a plugin names in `nexus_transcripts`. Its `score_line` gets the
 outline of a line: the keys with empty values, and the texts of `type`, `role`, `kind`, `source` and `schema_version`.
 Its functions parse all lines, or a document, into a `Transcript`; `EntryCollector` does most of that for a log without
-forks.
+forks. With a `TranscriptWriter`, sessions can also be exported in the format.
 
 Each name is imported when it is first used.
 """
@@ -53,13 +53,34 @@ if TYPE_CHECKING:
         split_records,
     )
     from nexus_core.transcripts.read import read_transcript
+    from nexus_core.transcripts.writer import (
+        ExportAccount,
+        PortableCompaction,
+        PortableConversation,
+        PortableMessage,
+        PortableReply,
+        ResumeHint,
+        TranscriptWriter,
+        format_iso_time,
+        format_json,
+        format_media_url,
+        has_data,
+        join_result,
+        write_arguments,
+    )
     from nexus_core.types.messages import Stop as Stop  # noqa: PLC0414 - a type, and not in __all__
 
 _HOMES = {
     "EntryCollector": "nexus_core.transcripts.collector",
+    "ExportAccount": "nexus_core.transcripts.writer",
     "JsonLine": "nexus_core.transcripts.base",
     "LineAccount": "nexus_core.transcripts.base",
     "LocatedValue": "nexus_core.transcripts.base",
+    "PortableCompaction": "nexus_core.transcripts.writer",
+    "PortableConversation": "nexus_core.transcripts.writer",
+    "PortableMessage": "nexus_core.transcripts.writer",
+    "PortableReply": "nexus_core.transcripts.writer",
+    "ResumeHint": "nexus_core.transcripts.writer",
     "SCORE_NONE": "nexus_core.transcripts.base",
     "SCORE_OWN": "nexus_core.transcripts.base",
     "SCORE_SHARED": "nexus_core.transcripts.base",
@@ -69,13 +90,19 @@ _HOMES = {
     "TranscriptEntry": "nexus_core.transcripts.base",
     "TranscriptError": "nexus_core.errors",
     "TranscriptFormat": "nexus_core.transcripts.base",
+    "TranscriptWriter": "nexus_core.transcripts.writer",
     "build_opaque_message": "nexus_core.transcripts.base",
     "build_tool_call": "nexus_core.transcripts.collector",
     "build_tool_result": "nexus_core.transcripts.collector",
     "find_folder": "nexus_core.transcripts.collector",
     "find_object": "nexus_core.transcripts.base",
     "find_text": "nexus_core.transcripts.base",
+    "format_iso_time": "nexus_core.transcripts.writer",
+    "format_json": "nexus_core.transcripts.writer",
+    "format_media_url": "nexus_core.transcripts.writer",
+    "has_data": "nexus_core.transcripts.writer",
     "is_shallow": "nexus_core.transcripts.collector",
+    "join_result": "nexus_core.transcripts.writer",
     "list_objects": "nexus_core.transcripts.base",
     "locate_elements": "nexus_core.transcripts.base",
     "read_blocks": "nexus_core.transcripts.collector",
@@ -88,6 +115,7 @@ _HOMES = {
     "split_records": "nexus_core.transcripts.collector",
     "trace_path": "nexus_core.transcripts.base",
     "try_read": "nexus_core.transcripts.base",
+    "write_arguments": "nexus_core.transcripts.writer",
 }
 """The module of each name."""
 
@@ -96,22 +124,34 @@ __all__ = [
     "SCORE_OWN",
     "SCORE_SHARED",
     "EntryCollector",
+    "ExportAccount",
     "JsonLine",
     "LineAccount",
     "LocatedValue",
+    "PortableCompaction",
+    "PortableConversation",
+    "PortableMessage",
+    "PortableReply",
+    "ResumeHint",
     "Transcript",
     "TranscriptBranch",
     "TranscriptCompaction",
     "TranscriptEntry",
     "TranscriptError",
     "TranscriptFormat",
+    "TranscriptWriter",
     "build_opaque_message",
     "build_tool_call",
     "build_tool_result",
     "find_folder",
     "find_object",
     "find_text",
+    "format_iso_time",
+    "format_json",
+    "format_media_url",
+    "has_data",
     "is_shallow",
+    "join_result",
     "list_objects",
     "locate_elements",
     "read_blocks",
@@ -124,6 +164,7 @@ __all__ = [
     "split_records",
     "trace_path",
     "try_read",
+    "write_arguments",
 ]
 
 # Hidden from type checkers, which would otherwise accept any misspelt name.

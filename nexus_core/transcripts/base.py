@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nexus_core.dialects.registry import DialectRegistry
+    from nexus_core.transcripts.writer import TranscriptWriter
     from nexus_core.types.messages import JSON, Role, Stop, Tool, Usage
 
 EntryKind = Literal["said", "injected", "summary", "branch-summary"]
@@ -496,6 +497,7 @@ class TranscriptFormat(NamedTuple):
         gather_files: Returns one JSON text for a conversation that its program keeps in a database or in several files,
             given the path of the database or of the file that names the conversation; None for any other path. It
             opens no file that is not part of the conversation, follows no link, and writes nothing.
+        writer: Writes a conversation in this format; None if the format is only read.
     """
 
     name: str
@@ -506,6 +508,7 @@ class TranscriptFormat(NamedTuple):
     match_text: MatchText | None = None
     read_text: ReadText | None = None
     gather_files: GatherFiles | None = None
+    writer: TranscriptWriter | None = None
 
 
 if TYPE_CHECKING:

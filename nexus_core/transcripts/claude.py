@@ -29,6 +29,7 @@ from nexus_core.transcripts.base import (
     trace_path,
     try_read,
 )
+from nexus_core.transcripts.claude_writer import WRITER
 from nexus_core.types.messages import Reply
 
 if TYPE_CHECKING:
@@ -578,4 +579,4 @@ def _list_session_ids(records: Sequence[JsonLine]) -> list[str]:
     return list(dict.fromkeys(filter(None, names)))
 
 
-FORMAT = TranscriptFormat(FORMAT_NAME, "a session of Claude Code", score_line, read_lines=read_session)
+FORMAT = TranscriptFormat(FORMAT_NAME, "a session of Claude Code", score_line, read_lines=read_session, writer=WRITER)

@@ -28,6 +28,7 @@ from nexus_core.transcripts.base import (
     list_objects,
     try_read,
 )
+from nexus_core.transcripts.codex_writer import WRITER
 from nexus_core.transcripts.messages import is_message
 from nexus_core.types.messages import Message, Usage
 
@@ -504,4 +505,4 @@ def read_session(records: Sequence[JsonLine], account: LineAccount) -> Transcrip
     return RolloutReader(records, account).build_transcript()
 
 
-FORMAT = TranscriptFormat(FORMAT_NAME, "a Codex rollout", score_line, read_lines=read_session)
+FORMAT = TranscriptFormat(FORMAT_NAME, "a Codex rollout", score_line, read_lines=read_session, writer=WRITER)

@@ -195,6 +195,11 @@ class EntryCollector:
         """Role of the last entry of the main conversation, "" if there is none."""
         return self._main[-1].role if self._main else ""
 
+    @property
+    def entry_count(self) -> int:
+        """Number of entries of the main conversation so far."""
+        return len(self._main)
+
     def build(self, **fields: Any) -> Transcript:  # noqa: ANN401 - further fields of a transcript
         """Return the transcript with further fields of it: `id`, `cwd`, `system`, `tools` and others."""
         for kind, number in self._unknown.items():

@@ -33,6 +33,7 @@ from nexus_core.transcripts.base import (
     trace_path,
     try_read,
 )
+from nexus_core.transcripts.gemini_cli_writer import WRITER
 from nexus_core.types.messages import Message, Usage
 
 if TYPE_CHECKING:
@@ -390,5 +391,10 @@ def _read_usage(body: dict[str, Any]) -> Usage | None:
 
 
 FORMAT = TranscriptFormat(
-    FORMAT_NAME, "a session of Gemini CLI", score_line, read_lines=read_session, read_document=read_document
+    FORMAT_NAME,
+    "a session of Gemini CLI",
+    score_line,
+    read_lines=read_session,
+    read_document=read_document,
+    writer=WRITER,
 )

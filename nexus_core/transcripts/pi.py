@@ -36,6 +36,7 @@ from nexus_core.transcripts.base import (
     trace_path,
     try_read,
 )
+from nexus_core.transcripts.pi_writer import WRITER
 from nexus_core.types.messages import Image, Message, Opaque, Reasoning, Text, ToolCall, ToolResult, Usage
 
 if TYPE_CHECKING:
@@ -363,4 +364,4 @@ def read_session(records: Sequence[JsonLine], account: LineAccount) -> Transcrip
     return PiSessionReader(records, account).read()
 
 
-FORMAT = TranscriptFormat(FORMAT_NAME, "a session of pi", score_line, read_lines=read_session)
+FORMAT = TranscriptFormat(FORMAT_NAME, "a session of pi", score_line, read_lines=read_session, writer=WRITER)

@@ -1,20 +1,22 @@
-"""Readers for the transcripts of other agents, besides those that Nexus itself reads.
+"""Readers for the transcripts of other agents, besides those that Nexus itself reads, and two writers.
 
-_aider.py         Aider
-_antigravity.py   Antigravity
-_atif.py          Agent Trajectory Interchange Format
-_copilot.py       Copilot CLI
-_cursor.py        Cursor, its agent's transcripts and the database of its chats
-_droid.py         Droid
-_grok.py          Grok CLI
-_hermes.py        Hermes
-_kimi.py          Kimi Code and Kimi CLI
-_opencode.py      OpenCode
-_openhands.py     OpenHands
-_qwen.py          Qwen Code
-_sharegpt.py      ShareGPT
-_databases.py     SQLite databases of other programs, opened so that nothing is written
-_pieces.py        conversations in many files, of which each has a JSON object
+_aider.py            Aider
+_antigravity.py      Antigravity
+_atif.py             Agent Trajectory Interchange Format
+_atif_writer.py      trajectories of that format
+_copilot.py          Copilot CLI
+_cursor.py           Cursor, its agent's transcripts and the database of its chats
+_droid.py            Droid
+_grok.py             Grok CLI
+_hermes.py           Hermes
+_kimi.py             Kimi Code and Kimi CLI
+_opencode.py         OpenCode
+_opencode_writer.py  sessions for `opencode import`
+_openhands.py        OpenHands
+_qwen.py             Qwen Code
+_sharegpt.py         ShareGPT
+_databases.py        SQLite databases of other programs, opened so that nothing is written
+_pieces.py           conversations in many files, of which each has a JSON object
 
 Each docstring says what the format cannot tell. A module is imported when a transcript is read.
 """

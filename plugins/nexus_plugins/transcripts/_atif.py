@@ -30,6 +30,7 @@ from nexus_core.plugin.transcripts import (
     read_count,
     split_records,
 )
+from nexus_plugins.transcripts._atif_writer import WRITER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -183,4 +184,4 @@ def _read_tools(agent: dict[str, Any]) -> tuple[Tool, ...]:
     return tuple(found)
 
 
-FORMAT = TranscriptFormat(NAME, "an ATIF trajectory", score_line, read_document=read_document)
+FORMAT = TranscriptFormat(NAME, "an ATIF trajectory", score_line, read_document=read_document, writer=WRITER)

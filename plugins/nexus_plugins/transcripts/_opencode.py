@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nexus_core import Usage
-from nexus_core.plugin import File, Reasoning, Text, ToolCall, ToolResult
+from nexus_core.plugin import File, Image, Reasoning, Text, ToolCall, ToolResult
 from nexus_core.plugin.transcripts import (
     SCORE_NONE,
     SCORE_OWN,
@@ -35,6 +36,7 @@ from nexus_core.plugin.transcripts import (
     read_time,
 )
 from nexus_plugins.transcripts._databases import open_database
+from nexus_plugins.transcripts._opencode_writer import WRITER
 from nexus_plugins.transcripts._pieces import list_pieces, parse_piece, read_piece
 
 if TYPE_CHECKING:
@@ -84,8 +86,14 @@ def read_document(text: str, found: Mapping[str, LocatedValue], account: LineAcc
     info = find_object(header.value, "info")
     collector = EntryCollector(NAME, account)
     collector.keep(header, "header")
+    starts: dict[str, int] = {}  # entries before each message
+    tail = ""  # the first message that the next compaction keeps
     for record in records:
-        _add_message(record, collector)
+        name = find_text(find_object(record.value, "info"), "id")
+        starts[name] = collector.entry_count
+        kept = collector.entry_count - starts[tail] if tail in starts else 0
+        _add_message(record, collector, kept)
+        tail = _find_tail(record) or tail
     parent, name = find_text(info, "parentID"), find_text(info, "id")
     return collector.build(
         id=parent or name, agent=name if parent else "", cwd=find_text(info, "directory") or _find_cwd(records)
@@ -97,13 +105,19 @@ def _find_cwd(records: list[JsonLine]) -> str:
     return next((found for info in infos if (found := find_text(find_object(info, "path"), "cwd"))), "")
 
 
-def _add_message(record: JsonLine, found: EntryCollector) -> None:
+def _find_tail(record: JsonLine) -> str:
+    """Return the message that a compaction names as the first one kept, "" for any other message."""
+    parts = list_objects(record.value.get("parts"))
+    return next((find_text(part, "tail_start_id") for part in parts if part.get("type") == "compaction"), "")
+
+
+def _add_message(record: JsonLine, found: EntryCollector, kept: int) -> None:
     info, parts = find_object(record.value, "info"), list_objects(record.value.get("parts"))
     role, time = find_text(info, "role"), read_time(find_object(info, "time").get("created"))
     if role == "assistant":
         if info.get("summary") is True:
             summary = "\n".join(find_text(part, "text") for part in parts if part.get("type") == "text")
-            found.add_compaction(record, summary, time=time)
+            found.add_compaction(record, summary, kept=kept, time=time)
         else:
             _add_reply(record, info, parts, found, time)
         return
@@ -162,13 +176,17 @@ def _read_part(part: dict[str, Any], record: JsonLine, found: EntryCollector) ->
     if kind == "tool":
         return _read_tool(part)
     if kind == "file":
-        url, mime = find_text(part, "url"), find_text(part, "mime")
-        if mime.startswith("image/") and url:
-            return [read_image_url(url)]
-        return [File(name=find_text(part, "filename"), mime=mime, url=url)]
+        return [_read_file(part)]
     if kind not in _SILENT_PARTS:
         found.note(record, f"unknown part {kind!a}: kept, not part of a message")
     return []
+
+
+def _read_file(part: dict[str, Any]) -> Image | File:
+    url, mime = find_text(part, "url"), find_text(part, "mime")
+    if mime.startswith("image/") and url:
+        return read_image_url(url)
+    return File(name=find_text(part, "filename"), mime=mime, url=url)
 
 
 def _read_tool(part: dict[str, Any]) -> list[Part]:
@@ -179,7 +197,9 @@ def _read_tool(part: dict[str, Any]) -> list[Part]:
     if status not in ("completed", "error"):  # it is running, or was when the program ended
         return [call]
     content = state.get("error") if status == "error" else state.get("output")
-    return [call, build_tool_result(name, content, NAME, name=call.name, is_error=status == "error")]
+    result = build_tool_result(name, content, NAME, name=call.name, is_error=status == "error")
+    media = [_read_file(each) for each in list_objects(state.get("attachments"))]
+    return [call, replace(result, parts=(*result.parts, *media))]
 
 
 def _read_usage(info: dict[str, Any]) -> Usage | None:
@@ -256,5 +276,10 @@ def _get_created(info: Any) -> float:  # noqa: ANN401 - JSON
 
 
 FORMAT = TranscriptFormat(
-    NAME, "a session of OpenCode", score_line, read_document=read_document, gather_files=gather_files
+    NAME,
+    "a session of OpenCode",
+    score_line,
+    read_document=read_document,
+    gather_files=gather_files,
+    writer=WRITER,
 )

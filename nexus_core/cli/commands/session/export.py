@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from nexus_core.cli.context import CliContext
     from nexus_core.nexus import Nexus
     from nexus_core.text.console import ProgressBar
+    from nexus_core.transcripts.writer import TranscriptWriter
+    from nexus_core.transfer.agent_export import AgentExport
+    from nexus_core.types.ledger import SessionRecord
 
 app = typer.Typer()
 
@@ -44,8 +49,8 @@ FormatOption = Annotated[
     typer.Option(
         "--format",
         metavar="FORMAT",
-        help="Write nexus (all of it), original, markdown or html.",
-        autocompletion=lambda: [*_FORMATS],
+        help="Write nexus (all), original, markdown, html or an agent's.",
+        autocompletion=lambda ctx: [*_FORMATS, *_list_agent_formats(ctx.obj)],
     ),
 ]
 ApiOption = Annotated[
@@ -69,6 +74,7 @@ EXAMPLES = """
 Examples:
   nexus session export auth-bug -o auth-bug.jsonl
   nexus session export auth-bug --format html -o auth-bug.html
+  nexus session export auth-bug --format codex -o rollout.jsonl
 """
 
 
@@ -90,14 +96,16 @@ def export(
 ) -> None:
     """Export a session to a file.
 
-    It is written whole, to be imported elsewhere, as a page to read, or as messages for another program. Pages and
-    messages are redacted: keys, tokens and passwords are taken out. The whole session, and the file that was imported,
-    keep them: such a file is for its owner's eyes only.
+    It is written whole, to be imported elsewhere, as a page to read, as messages for another program, or as the file
+    of another agent (claude-code, codex, gemini-cli, opencode, pi, atif and those of plugins), which then continues the
+    conversation. Pages, messages and files of agents are redacted: keys, tokens and passwords are taken out. The whole
+    session, and the file that was imported, keep them: such a file is for its owner's eyes only.
     """
     cli: CliContext = ctx.obj
     path = _resolve_output_path(cli, output, force=force)
-    form = _choose_form(ctx, form, api)
-    is_session = form in _FORMATS
+    writer = None if api or form in _FORMATS else _list_agent_formats(cli).get(form)
+    form = form if writer else _choose_form(ctx, form, api)
+    is_session = form in _FORMATS or writer is not None
     if everything:
         warn_old_name(ctx, "--all", "--with-forks" if is_session else "--include-compacted")
     elif with_forks and form != _NEXUS_FORMAT:
@@ -110,8 +118,12 @@ def export(
     with open_ledger_nexus(ctx, ledger) as nexus:
         record = find_session(nexus.ledger, label)
         steps = estimate_steps(nexus.ledger, record) if form == _NEXUS_FORMAT else 0
+        exported: AgentExport | None = None
         with cli.console.progress(steps or None, "Exporting", unit="steps" if steps else "") as progress:
-            if form in _DOCUMENT_FORMATS:
+            if writer is not None:
+                exported = _export_for_agent(nexus, record, writer, cwd=str(cli.cwd), secrets=with_secrets)
+                data = (_escape_unicode(exported.text) if ascii_only else exported.text).encode()
+            elif form in _DOCUMENT_FORMATS:
                 data = _export_document(nexus, record.label, form, secrets=with_secrets, ascii_only=ascii_only)
             elif is_session:
                 lines = _export_session(nexus, record.label, form, everything=everything, ascii_only=ascii_only)
@@ -122,15 +134,18 @@ def export(
                 ).encode()
     if path is None:
         cli.console.text(data.decode())
-        return
-    from nexus_core.files.write import write_bytes_atomically
-
-    write_bytes_atomically(path, data)
-    facts = {"schema": 1, "session": record.label, "format": form, "file": str(path), "bytes": len(data)}
-    if json:
-        cli.console.json(facts)
     else:
-        cli.console.message(f"Wrote {record.label} to {output}: {len(data):,} bytes.")
+        from nexus_core.files.write import write_bytes_atomically
+
+        write_bytes_atomically(path, data)
+    report = {} if exported is None else _describe_export(exported, "FILE" if path is None else output)
+    if json:
+        facts = {"schema": 1, "session": record.label, "format": form, "file": str(path), "bytes": len(data)}
+        cli.console.json({**facts, **report})
+        return
+    written = [] if path is None else [f"Wrote {record.label} to {output}: {len(data):,} bytes."]
+    for line in (*written, *_list_report_lines(report)):
+        cli.console.message(line)
 
 
 def _choose_form(ctx: typer.Context, form: str, api: str) -> str:
@@ -147,7 +162,7 @@ def _choose_form(ctx: typer.Context, form: str, api: str) -> str:
     if api:
         raise UsageError("--format and --api select different things", hint="leave out one of them")
     if form not in (apis := list_dialect_names(ctx)):
-        raise UnknownNameError("format", form, [*_FORMATS, *apis])
+        raise UnknownNameError("format", form, [*_FORMATS, *_list_agent_formats(ctx.obj), *apis])
     warn_old_name(ctx, f"--format {form}", f"--api {form}")
     return form
 
@@ -212,6 +227,54 @@ def _export_document(nexus: Nexus, label: str, form: str, *, secrets: bool, asci
     from nexus_core.transfer.html_page import write_html
 
     return write_html(document).encode("ascii" if ascii_only else "utf-8", "xmlcharrefreplace")
+
+
+def _list_agent_formats(cli: CliContext) -> dict[str, TranscriptWriter]:
+    """Return the writers for files of other agents, by the name of the format."""
+    return {form.name: form.writer for form in cli.transcript_formats() if form.writer is not None}
+
+
+def _export_for_agent(
+    nexus: Nexus, record: SessionRecord, writer: TranscriptWriter, *, cwd: str, secrets: bool
+) -> AgentExport:
+    from nexus_core.transfer.agent_export import export_transcript, read_session_transcript
+
+    transcript = read_session_transcript(nexus.ledger, record)
+    return export_transcript(transcript, writer, name=record.label, cwd=cwd, with_secrets=secrets)
+
+
+def _escape_unicode(text: str) -> str:
+    """Return JSON without characters that standard output cannot encode."""
+    from json import dumps
+
+    return re.sub(r"[^\x00-\x7f]", lambda found: dumps(found[0])[1:-1], text)
+
+
+def _describe_export(exported: AgentExport, file: str) -> dict[str, Any]:
+    """Return what the file of an agent has and lacks, and how the agent continues it."""
+    return {
+        "messages": exported.messages,
+        "calls": exported.calls,
+        "left_out": exported.left_out,
+        "changed": exported.changed,
+        "expected_at": exported.hint.file,
+        "command": exported.hint.command.replace("FILE", file if file == "FILE" else shlex.quote(file)),
+    }
+
+
+def _list_report_lines(report: dict[str, Any]) -> Iterator[str]:
+    if not report:
+        return
+    from nexus_core.text.console import format_count
+
+    yield f"{format_count(report['messages'], 'message')}, {format_count(report['calls'], 'tool call')}."
+    for title, key in (("Left out", "left_out"), ("Changed", "changed")):
+        if report[key]:
+            yield f"{title}: {', '.join(f'{number:,} {kind}' for kind, number in report[key].items())}."
+    if report["expected_at"]:
+        yield f"The agent expects it at {report['expected_at']}"
+    if report["command"]:
+        yield f"Continue with: {report['command']}"
 
 
 def _export_messages(nexus: Nexus, label: str, api: str, *, everything: bool, secrets: bool, ascii_only: bool) -> str:

@@ -1,0 +1,166 @@
+"""Writer for Claude Code: `~/.claude/projects/<directory>/<session>.jsonl`.
+
+Each message is a line that names the line before it. A compaction is a boundary and a summary; the boundary names the
+first and the last message that Claude Code still sends.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from nexus_core.dialects.anthropic import DIALECT
+from nexus_core.transcripts.writer import (
+    PortableMessage,
+    PortableReply,
+    ResumeHint,
+    TranscriptWriter,
+    format_iso_time,
+    format_json_lines,
+)
+from nexus_core.types.messages import Image, Message
+
+if TYPE_CHECKING:
+    from nexus_core.transcripts.writer import ExportAccount, PortableCompaction, PortableConversation
+    from nexus_core.types.messages import File, Usage
+
+_VERSION = "2.1.0"
+"""The version of Claude Code whose lines these are."""
+_STOP_REASONS = {"tools": "tool_use", "length": "max_tokens", "refusal": "refusal", "pause": "pause_turn"}
+_IMAGE_MIMES = ("image/gif", "image/jpeg", "image/png", "image/webp")
+_DOCUMENT_MIMES = ("application/pdf", "text/plain")
+
+
+def write_session(conversation: PortableConversation, account: ExportAccount) -> str:
+    """Return the lines of a session."""
+    return _ClaudeSessionWriter(conversation, account).write()
+
+
+def locate_session(conversation: PortableConversation) -> ResumeHint:
+    """Return the file of a session, in the directory of the project."""
+    directory = re.sub(r"[^A-Za-z0-9]", "-", conversation.cwd)
+    session = conversation.derive_uuid("claude-code")
+    return ResumeHint(f"~/.claude/projects/{directory}/{session}.jsonl", f"claude --resume {session}")
+
+
+class _ClaudeSessionWriter:
+    def __init__(self, conversation: PortableConversation, account: ExportAccount) -> None:
+        self._conversation = conversation
+        self._account = account
+        self._session = conversation.derive_uuid("claude-code")
+        self._lines: list[dict[str, Any]] = []
+        self._last: str | None = None
+        self._item_ids: list[tuple[str, str]] = []  # ids of the first and the last line of each item
+
+    def write(self) -> str:
+        for item in self._conversation.items:
+            first = self._next_id()
+            if isinstance(item, PortableMessage):
+                self._add_message(item)
+            elif isinstance(item, PortableReply):
+                self._add_reply(item)
+            else:
+                self._add_compaction(item)
+            self._item_ids.append((first, self._last or first))
+        return format_json_lines(self._lines)
+
+    def _next_id(self) -> str:
+        return self._conversation.derive_uuid("claude-code", len(self._lines))
+
+    def _add_line(self, kind: str, time: int, fields: dict[str, Any]) -> None:
+        name = self._next_id()
+        line = {
+            "parentUuid": self._last,
+            "isSidechain": False,
+            "userType": "external",
+            "cwd": self._conversation.cwd,
+            "sessionId": self._session,
+            "version": _VERSION,
+            "gitBranch": "",
+            "type": kind,
+            "uuid": name,
+            "timestamp": format_iso_time(time),
+        }
+        self._lines.append({**line, **fields})
+        self._last = name
+
+    def _add_message(self, item: PortableMessage) -> None:
+        (body,) = DIALECT.write([Message("user", item.parts)])
+        fields = {"message": body}
+        self._add_line("user", item.time, fields if item.kind == "said" else {**fields, "isMeta": True})
+
+    def _add_reply(self, item: PortableReply) -> None:
+        (body,) = DIALECT.write([Message("assistant", item.parts, api=item.api)])
+        name = self._conversation.derive_hex(24, "reply", len(self._lines))
+        message = {
+            "id": f"msg_{name}",
+            "type": "message",
+            "role": "assistant",
+            "model": item.model or "<synthetic>",
+            "content": _list_blocks(body["content"]),
+            "stop_reason": _STOP_REASONS.get(item.stop, "end_turn"),
+            "stop_sequence": None,
+            "usage": _write_usage(item.usage),
+        }
+        self._add_line("assistant", item.time, {"message": message})
+        if item.results:
+            (answer,) = DIALECT.write([Message("tool", item.results)])
+            self._add_line("user", item.time, {"message": answer})
+
+    def _add_compaction(self, item: PortableCompaction) -> None:
+        kept = self._item_ids[item.kept_from :]
+        metadata: dict[str, Any] = {"trigger": "manual", "preTokens": item.tokens_before or 0}
+        if kept:
+            anchor = self._conversation.derive_uuid("claude-code", len(self._lines) + 1)  # the summary
+            metadata["preservedSegment"] = {
+                "headUuid": kept[0][0],
+                "anchorUuid": anchor,
+                "tailUuid": kept[-1][1],
+            }
+        boundary = {
+            "parentUuid": None,
+            "logicalParentUuid": self._last,
+            "subtype": "compact_boundary",
+            "content": "Conversation compacted",
+            "isMeta": False,
+            "level": "info",
+            "compactMetadata": metadata,
+        }
+        self._add_line("system", item.time, boundary)
+        summary = {
+            "message": {"role": "user", "content": item.summary},
+            "isCompactSummary": True,
+            "isVisibleInTranscriptOnly": True,
+        }
+        self._add_line("user", item.time, summary)
+
+
+def _list_blocks(content: object) -> list[Any]:
+    return content if isinstance(content, list) else [{"type": "text", "text": content}]
+
+
+def _write_usage(usage: Usage | None) -> dict[str, Any]:
+    """Return the usage of a reply. Claude Code expects one with every reply."""
+    if usage is None:
+        return {"input_tokens": 0, "output_tokens": 0}
+    return {
+        "input_tokens": max(usage.input_tokens - usage.cached_input_tokens - usage.cache_write_tokens, 0),
+        "cache_creation_input_tokens": usage.cache_write_tokens,
+        "cache_read_input_tokens": usage.cached_input_tokens,
+        "output_tokens": usage.output_tokens,
+    }
+
+
+def _accepts(part: Image | File) -> bool:
+    mimes = _IMAGE_MIMES if isinstance(part, Image) else _DOCUMENT_MIMES
+    return part.mime in mimes if part.data else part.url.startswith("https://")
+
+
+WRITER = TranscriptWriter(
+    write_session,
+    locate_session,
+    reasoning_apis=frozenset({"anthropic"}),
+    block_apis=frozenset({"anthropic"}),
+    needs_signature=True,
+    accepts=_accepts,
+)

@@ -1,0 +1,593 @@
+"""Sessions as files of other agents, which then continue the conversation.
+
+    session → Transcript → PortableConversation → the writer of a format → text
+
+`read_session_transcript` reads a session in the form in which transcripts are read. `export_transcript` repairs what
+would make the file invalid: every tool call gets one result, a result without a call becomes a message, ids and tool
+names get characters that every API accepts. It leaves out reasoning and blocks of another provider, and everything else
+that the format cannot contain; what was left out or changed is counted by kind.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict, deque
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nexus_core.dialects.calls import serialize_compact_json
+from nexus_core.errors import MessageError
+from nexus_core.history.groups import UnansweredCalls, is_session_start
+from nexus_core.text.safety import repair_surrogates
+from nexus_core.text.secrets import redact, redact_json
+from nexus_core.thread.cache import NullSizer
+from nexus_core.thread.projection import project_steps
+from nexus_core.transcripts.base import LineReport, Transcript, TranscriptCompaction, TranscriptEntry
+from nexus_core.transcripts.writer import (
+    ExportAccount,
+    PortableCompaction,
+    PortableConversation,
+    PortableMessage,
+    PortableReply,
+    format_iso_time,
+    replace_media,
+)
+from nexus_core.transfer.transcript_steps import parse_timestamp
+from nexus_core.types.base import blake2b, dataclass
+from nexus_core.types.messages import File, Image, Message, Opaque, Reasoning, Text, ToolCall, ToolResult
+from nexus_core.types.payloads import CompactionPayload, ReplyPayload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from nexus_core.history.truncation import HistoryItem
+    from nexus_core.transcripts.base import EntryKind
+    from nexus_core.transcripts.writer import PortableItem, ReplyPart, ResumeHint, TranscriptWriter
+    from nexus_core.types.ledger import Ledger, SessionRecord, Step
+    from nexus_core.types.messages import Part, ResultPart, Stop, Usage
+
+MAX_ISO_TIME_MS = 253_402_300_799_999
+"""The end of the year 9999, the last that ISO 8601 writes with four digits."""
+_CALL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""Call ids that every API accepts; OpenAI's are the shortest."""
+_TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_MAX_NAME_CHARACTERS = 128
+_NO_RESULT = "[no result: the tool call was interrupted]"
+_KINDS: Mapping[str, EntryKind] = {
+    "injected": "injected",
+    "summary": "summary",
+    "branch-summary": "branch-summary",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentExport:
+    """A session as the file of another agent.
+
+    Attributes:
+        text: The content of the file.
+        hint: Where the agent expects the file, and the command that continues the conversation.
+        messages: Messages and replies in it.
+        calls: Tool calls in it, each with a result.
+        left_out: What the file lacks, by kind.
+        changed: What the file has in another form, by kind.
+    """
+
+    text: str
+    hint: ResumeHint
+    messages: int
+    calls: int
+    left_out: Mapping[str, int]
+    changed: Mapping[str, int]
+
+
+def export_transcript(
+    transcript: Transcript, writer: TranscriptWriter, *, name: str = "", cwd: str = "", with_secrets: bool = True
+) -> AgentExport:
+    """Write the main path of a transcript in the format of another agent.
+
+    Args:
+        transcript: The transcript. Its branches are left out: each is a session of its own after an import.
+        writer: The writer of the format.
+        name: Name of the session, on which all ids depend; "" for the id of the transcript.
+        cwd: Working directory, if the transcript does not name one.
+        with_secrets: False to redact keys, tokens and passwords.
+
+    Raises:
+        MessageError: There is no message to write.
+    """
+    account = ExportAccount()
+    account.leave_out("branch", len(transcript.branches))
+    if not with_secrets:
+        transcript = _redact_transcript(transcript, account)
+    system = "\n\n".join(_repair_text(each.content, account) for each in transcript.system)
+    if system and not writer.writes_prompt:
+        account.leave_out("system-prompt")
+    conversation = PortableConversation(
+        name=name or transcript.id,
+        cwd=transcript.cwd or cwd,
+        items=_ConversationBuilder(writer, account).build(transcript),
+        system=system,
+        tools=transcript.tools,
+    )
+    if not conversation.items:
+        raise MessageError(f"session {conversation.name!a} has no message that another agent could continue")
+    replies = [item for item in conversation.items if isinstance(item, PortableReply)]
+    return AgentExport(
+        text=writer.write(conversation, account),
+        hint=writer.locate(conversation),
+        messages=sum(not isinstance(item, PortableCompaction) for item in conversation.items),
+        calls=sum(len(reply.results) for reply in replies),
+        left_out=dict(sorted(account.left_out.items())),
+        changed=dict(sorted(account.changed.items())),
+    )
+
+
+# ---- sessions -----------------------------------------------------------------------------------------------------
+
+
+def read_session_transcript(ledger: Ledger, record: SessionRecord) -> Transcript:
+    """Return a session as a transcript, with all compacted messages.
+
+    User messages are those that were typed, before Nexus rendered them; tool results are whole. Messages that were
+    taken back, and the one about the session's start, are not in it.
+
+    Raises:
+        LedgerError: A part of it is missing or damaged.
+    """
+    steps = [] if record.tip is None else list(ledger.thread(record.tip))
+    by_id = {step.id: step for step in steps}
+    items = _drop_own_messages(project_steps(steps, NullSizer()))
+    positions = [by_id[item.step].position for item in items]
+    return Transcript(
+        format="nexus",
+        api="neutral",
+        entries=tuple(_build_entry(item, by_id[item.step]) for item in items),
+        report=LineReport(lines=len(steps), outcomes={}),
+        id=record.label,
+        cwd=record.payload.cwd or "",
+        asked=record.payload.model or "",
+        compactions=tuple(_build_compaction(each, by_id, positions) for each in _find_compactions(steps, by_id)),
+    )
+
+
+def _drop_own_messages(items: Sequence[HistoryItem]) -> list[HistoryItem]:
+    """Return the items without what Nexus itself added.
+
+    That is the message about the session's start, and all but one of a rendered input, whose original is one message.
+    """
+    found: list[HistoryItem] = []
+    for item in items:
+        is_repeated = item.original is not None and bool(found) and found[-1].original is item.original
+        if not is_repeated and not is_session_start(item.message):
+            found.append(item)
+    return found
+
+
+def _build_entry(item: HistoryItem, step: Step) -> TranscriptEntry:
+    payload = step.payload
+    message = item.original or step.messages[item.place]
+    kind = str(payload.kinds[item.place]) if item.place < len(payload.kinds) else ""
+    is_reply = isinstance(payload, ReplyPayload) and message.role == "assistant"
+    is_last = not any(each.role == "assistant" for each in step.messages[item.place + 1 :])
+    stop: Any = payload.stop if isinstance(payload, ReplyPayload) and is_reply and is_last else ""
+    return TranscriptEntry(
+        message=message,
+        lines=(step.position + 1,),
+        ids=(step.id,),
+        kind=_KINDS.get(kind, "said"),
+        time=format_iso_time(min(step.created, MAX_ISO_TIME_MS)),
+        model=(payload.model or "") if is_reply else "",
+        reply=step.id if step.kind == "reply" else "",
+        stop=stop,
+        usage=payload.usage if isinstance(payload, ReplyPayload) and is_reply and is_last else None,
+    )
+
+
+def _find_compactions(steps: Sequence[Step], by_id: Mapping[str, Step]) -> list[Step]:
+    """Return the compactions that apply to the newest step, and before it to each other."""
+    found: list[Step] = []
+    name = steps[-1].compaction if steps else None
+    while name is not None and name in by_id:
+        step = by_id[name]
+        found.append(step)
+        before = by_id.get(step.parent or "")
+        name = before.compaction if before else None
+    return found[::-1]
+
+
+def _build_compaction(step: Step, by_id: Mapping[str, Step], positions: Sequence[int]) -> TranscriptCompaction:
+    payload = step.payload
+    at = sum(position < step.position for position in positions)
+    summary, kept_from, pinned = "", at, []
+    if isinstance(payload, CompactionPayload):
+        summary = payload.summary
+        first = by_id.get(payload.first_kept or "")
+        if first is not None:
+            kept_from = min(at, sum(position < first.position for position in positions))
+        pinned = [message for name in payload.pinned if name in by_id for message in by_id[name].messages]
+    messages = step.messages or ((Message("user", summary),) if summary else ())
+    line = step.position + 1
+    context = [
+        TranscriptEntry(message=each, lines=(line,), kind="summary" if summary and summary in each.content else "said")
+        for each in (*messages, *pinned)
+    ]
+    return TranscriptCompaction(
+        line=line,
+        at=at,
+        kept_from=kept_from,
+        summary=summary,
+        context=tuple(context),
+        id=step.id,
+        time=format_iso_time(min(step.created, MAX_ISO_TIME_MS)),
+        tokens_before=payload.tokens_before if isinstance(payload, CompactionPayload) else None,
+    )
+
+
+# ---- redaction ----------------------------------------------------------------------------------------------------
+
+
+def _redact_transcript(transcript: Transcript, account: ExportAccount) -> Transcript:
+    counts: Counter[str] = Counter()
+
+    def redact_entry(entry: TranscriptEntry) -> TranscriptEntry:
+        return entry._replace(message=_redact_message(entry.message, counts))
+
+    def redact_compaction(compaction: TranscriptCompaction) -> TranscriptCompaction:
+        context = tuple(map(redact_entry, compaction.context))
+        return replace(compaction, summary=_redact_text(compaction.summary, counts), context=context)
+
+    redacted = replace(
+        transcript,
+        entries=tuple(map(redact_entry, transcript.entries)),
+        compactions=tuple(map(redact_compaction, transcript.compactions)),
+        system=tuple(_redact_message(each, counts) for each in transcript.system),
+    )
+    account.change("secret", counts.total())
+    return redacted
+
+
+def _redact_message(message: Message, counts: Counter[str]) -> Message:
+    return replace(message, parts=tuple(_redact_part(part, counts) for part in message.parts))
+
+
+def _redact_part(part: Part, counts: Counter[str]) -> Part:
+    """Return a part without secrets. Media and encrypted reasoning stay as they are."""
+    if isinstance(part, Text):
+        return replace(part, text=_redact_text(part.text, counts))
+    if isinstance(part, Reasoning):
+        text = _redact_text(part.text, counts)
+        # A signature is valid for the exact text only.
+        return part if text == part.text else Reasoning(text=text, api=part.api)
+    if isinstance(part, ToolCall):
+        raw = part.raw if part.raw is None else _redact_text(part.raw, counts)
+        return replace(part, arguments=redact_json(dict(part.arguments), counts), raw=raw)
+    if isinstance(part, ToolResult):
+        inner: Any = tuple(_redact_part(each, counts) for each in part.parts)
+        return replace(part, parts=inner)
+    if isinstance(part, Opaque):
+        return replace(part, block=redact_json(dict(part.block), counts))
+    return part
+
+
+def _redact_text(text: str, counts: Counter[str]) -> str:
+    redacted = redact(text)
+    counts.update(redacted.counts)
+    return redacted.text
+
+
+# ---- repair -------------------------------------------------------------------------------------------------------
+
+
+class _ReplyDraft:
+    """A reply whose results are not complete yet, and its index among the items."""
+
+    def __init__(self, entry: TranscriptEntry, time: int, index: int) -> None:
+        self.index = index
+        self.key = (entry.reply, entry.model)
+        self.time = time
+        self.parts: list[ReplyPart] = []
+        self.results: dict[str, ToolResult] = {}  # by call id
+        self.model = entry.model
+        self.api = self.stop = ""
+        self.usage: Usage | None = None
+
+    def add(self, entry: TranscriptEntry, parts: Iterable[ReplyPart], api: str) -> None:
+        self.parts += parts
+        self.api = self.api or api
+        self.stop = entry.stop or self.stop
+        self.usage = entry.usage or self.usage
+
+    def build(self, account: ExportAccount) -> PortableReply:
+        results = []
+        for part in self.parts:
+            if isinstance(part, ToolCall):
+                if part.id not in self.results:
+                    account.change("open-call")
+                results.append(self.results.get(part.id) or ToolResult(part.id, _NO_RESULT, part.name, is_error=True))
+        stop: Stop = self.stop  # type: ignore[assignment] # it is that of an entry
+        return PortableReply(
+            tuple(self.parts), tuple(results), self.time, self.model, self.api, "tools" if results else stop, self.usage
+        )
+
+
+class _PendingCall(NamedTuple):
+    """A tool call in a draft that waits for its result."""
+
+    draft: _ReplyDraft
+    call: ToolCall
+
+
+class _ConversationBuilder:
+    """Builds the items of a conversation for a writer."""
+
+    def __init__(self, writer: TranscriptWriter, account: ExportAccount) -> None:
+        self._writer = writer
+        self._account = account
+        self._items: list[PortableMessage | PortableCompaction | _ReplyDraft] = []
+        self._time = 0
+        self._ids: set[str] = set()  # call ids in the file
+        self._answered: set[str] = set()  # call ids in the transcript that have a result
+        self._batch = UnansweredCalls()  # calls since the last message that is not a reply
+        self._batch_calls: list[_PendingCall] = []
+        self._older: defaultdict[str, deque[_PendingCall]] = defaultdict(deque)  # earlier calls, by their id
+        self._is_batch_open = False
+        self._compacted = 0  # items up to the last compaction, which no later one keeps
+
+    def build(self, transcript: Transcript) -> tuple[PortableItem, ...]:
+        times = (parse_timestamp(entry.time) for entry in transcript.entries)
+        self._time = min(next((time for time in times if time is not None), 0), MAX_ISO_TIME_MS)
+        indexes: list[int] = []  # the item of each entry
+        compactions = deque(sorted(transcript.compactions, key=lambda each: each.at))
+        for number, entry in enumerate(transcript.entries):
+            while compactions and compactions[0].at <= number:
+                self._add_compaction(compactions.popleft(), transcript.entries, indexes)
+            indexes.append(self._add_entry(entry))
+        for compaction in compactions:
+            self._add_compaction(compaction, transcript.entries, indexes)
+        return tuple(item.build(self._account) if isinstance(item, _ReplyDraft) else item for item in self._items)
+
+    def _advance_time(self, text: str) -> int:
+        found = parse_timestamp(text) or 0
+        self._time = min(max(self._time, found), MAX_ISO_TIME_MS)
+        return self._time
+
+    def _add_entry(self, entry: TranscriptEntry) -> int:
+        """Add the items of an entry. Returns the index of the first, or of that of its first tool call."""
+        index = len(self._items)
+        if entry.message.role == "assistant":
+            return self._add_reply(entry)
+        self._is_batch_open = False
+        rest: list[Part] = []
+        for part in entry.message.parts:
+            if isinstance(part, ToolResult):
+                draft = self._add_result(part)
+                if draft is None:
+                    rest += self._describe_orphan(part)
+                else:
+                    index = min(index, draft.index)
+            else:
+                rest.append(part)
+        if rest:
+            self._add_message(entry, rest)
+        return index
+
+    def _add_message(self, entry: TranscriptEntry, given: Sequence[Part]) -> None:
+        is_system = entry.message.role == "system"
+        if is_system and not self._writer.writes_system:
+            self._account.change("system-message")
+        parts = self._clean_input(given)
+        if not parts:
+            return
+        kind: EntryKind = entry.kind
+        if kind == "said" and (entry.message.role != "user"):
+            kind = "injected"
+        role: Any = "system" if is_system and self._writer.writes_system else "user"
+        self._items.append(PortableMessage(role, tuple(parts), kind, self._advance_time(entry.time)))
+
+    def _add_reply(self, entry: TranscriptEntry) -> int:
+        time = self._advance_time(entry.time)
+        is_native = entry.message.api in self._writer.block_apis
+        parts: list[ReplyPart] = []
+        pending: list[tuple[ToolCall, ToolCall]] = []
+        for part in entry.message.parts:
+            if isinstance(part, ToolCall):
+                call = self._clean_call(part, is_native=is_native)
+                pending.append((part, call))
+                parts.append(call)
+            else:
+                parts += self._clean_reply_part(part, is_native=is_native)
+        if not parts:
+            return len(self._items)
+        last = self._items[-1] if self._items else None
+        if not isinstance(last, _ReplyDraft) or last.key != (entry.reply, entry.model) or last.results:
+            last = _ReplyDraft(entry, time, len(self._items))
+            self._items.append(last)
+        reasoning = next((part.api for part in parts if isinstance(part, Reasoning)), "")
+        last.add(entry, parts, entry.message.api or reasoning)
+        self._open_calls(last, pending)
+        return len(self._items) - 1
+
+    # ---- tool calls -------------------------------------------------------------------------------------------
+
+    def _open_calls(self, draft: _ReplyDraft, calls: Iterable[tuple[ToolCall, ToolCall]]) -> None:
+        """Add calls that wait for their results: each as it is in the transcript, and as it is written."""
+        if not self._is_batch_open:
+            self._batch, self._batch_calls, self._is_batch_open = UnansweredCalls(), [], True
+        for given, call in calls:
+            pending = _PendingCall(draft, call)
+            self._batch.add(given)
+            self._batch_calls.append(pending)
+            if given.id:
+                self._older[given.id].append(pending)
+
+    def _add_result(self, result: ToolResult) -> _ReplyDraft | None:
+        """Add a result to the reply with its call. Returns None if there is no call without a result."""
+        index = self._batch.take(result)
+        pending = None if index is None else self._batch_calls[index]
+        if pending is None:
+            pending = next((each for each in self._older[result.call_id] if not _is_answered(each)), None)
+            if pending is None:
+                return None
+            self._account.change("late-result")
+        call = pending.call
+        parts: Any = tuple(self._clean_input(result.parts))
+        extra = dict(result.extra) if "responses" in self._writer.block_apis else {}
+        pending.draft.results[call.id] = ToolResult(call.id, parts, call.name, result.is_error, extra)
+        self._answered.add(result.call_id)
+        return pending.draft
+
+    def _describe_orphan(self, result: ToolResult) -> list[Part]:
+        """Return a result without a call as parts of a message."""
+        self._account.change("duplicate-result" if result.call_id in self._answered else "orphan-result")
+        name = result.name or result.call_id or "unknown"
+        return [Text(f"[result of a tool call that is not in this conversation: {name}]"), *result.parts]
+
+    def _clean_call(self, call: ToolCall, *, is_native: bool) -> ToolCall:
+        """Return a call with a valid and unique id and a valid name."""
+        name = call.name
+        if not _TOOL_NAME.fullmatch(name):
+            self._account.change("tool-name")
+            name = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:_MAX_NAME_CHARACTERS] or "unknown"
+        call_id = call.id
+        if not _CALL_ID.fullmatch(call_id) or call_id in self._ids:
+            if call_id:
+                self._account.change("call-id")
+            call_id = f"call_{_digest_text(f'{len(self._ids)} {call.id} {call.name}')}"
+        self._ids.add(call_id)
+        raw = call.raw if call.raw is None else _repair_text(call.raw, self._account)
+        arguments = _repair_json(dict(call.arguments), self._account)
+        return ToolCall(call_id, name, arguments, raw, dict(call.extra) if is_native else {})
+
+    # ---- parts ------------------------------------------------------------------------------------------------
+
+    def _clean_reply_part(self, part: Part, *, is_native: bool) -> list[ReplyPart]:
+        """Return a part of a reply as the program can send it back, [] if it cannot."""
+        writer = self._writer
+        if isinstance(part, Text):
+            text = _repair_text(part.text, self._account)
+            return [Text(text, dict(part.extra) if is_native else {})] if text.strip() else []
+        if isinstance(part, Reasoning):
+            if writer.keeps_reasoning_text and part.text:
+                return [Reasoning(text=_repair_text(part.text, self._account), api=part.api)]
+            is_signed = bool(part.signature or part.encrypted) or not writer.needs_signature
+            if part.api in writer.reasoning_apis and is_signed:
+                return [part]
+            self._account.leave_out("reasoning")
+        elif isinstance(part, Opaque):
+            if part.api in writer.block_apis:
+                return [part]
+            self._account.leave_out("block")
+        elif isinstance(part, Image | File):  # no format has images of the model
+            cleaned = replace_media([part], self._account, lambda _part: False)
+            return [each for each in cleaned if isinstance(each, Text)]
+        elif isinstance(part, ToolResult):  # of a tool that the provider ran
+            self._account.leave_out("provider-tool-result")
+        return []
+
+    def _clean_input(self, given: Iterable[Part | ResultPart]) -> list[Any]:
+        """Return the parts of a message or a tool result as the format can contain them."""
+        found: list[Any] = []
+        for part in given:
+            if isinstance(part, Text):
+                text = _repair_text(part.text, self._account)
+                found += [Text(text)] if text.strip() else []
+            elif isinstance(part, Image | File):
+                found += replace_media([part], self._account, self._writer.accepts)
+            elif isinstance(part, Opaque):
+                if part.api in self._writer.block_apis:
+                    found.append(part)
+                else:
+                    self._account.change("block")
+                    found.append(Text(_repair_text(serialize_compact_json(part.block), self._account)))
+            elif isinstance(part, Reasoning):
+                self._account.leave_out("reasoning")
+            elif isinstance(part, ToolCall):
+                self._account.change("misplaced-call")
+                found.append(Text(f"[tool call: {part.name} {serialize_compact_json(part.arguments)}]"))
+        return found
+
+    # ---- compactions ------------------------------------------------------------------------------------------
+
+    def _add_compaction(
+        self, compaction: TranscriptCompaction, entries: Sequence[TranscriptEntry], indexes: Sequence[int]
+    ) -> None:
+        """Add a compaction whose context is one summary, and the items that the model still reads."""
+        at = min(compaction.at, len(indexes))
+        context = list(compaction.context)
+        kept_from = min(compaction.kept_from, at)
+        if kept_from == at:
+            copied = _count_copies(context, entries[:at])
+            kept_from, context = at - copied, context[: len(context) - copied]
+        texts = [text for entry in context for text in self._describe_context(entry.message)]
+        summary = "\n\n".join(texts) or _repair_text(compaction.summary, self._account)
+        here = len(self._items)
+        self._is_batch_open = False
+        if not summary:
+            if kept_from == at:
+                self._account.leave_out("compaction-without-summary")
+            return
+        before = max(
+            (index + 1 for index, each in enumerate(self._items) if isinstance(each, PortableCompaction)), default=0
+        )
+        kept = min(max(indexes[kept_from], before), here) if kept_from < at else here
+        time = self._advance_time(compaction.time)
+        self._items.append(PortableCompaction(summary, kept, time, compaction.tokens_before))
+
+    def _describe_context(self, message: Message) -> list[str]:
+        """Return the texts of a message in a compaction. Calls, results and media become texts."""
+        found = []
+        for part in message.parts:
+            if isinstance(part, ToolResult):
+                found += [each.text for each in self._clean_input(part.parts) if isinstance(each, Text)]
+            else:
+                found += [each.text for each in self._clean_input([part]) if isinstance(each, Text)]
+        return found
+
+
+def _is_answered(pending: _PendingCall) -> bool:
+    return pending.call.id in pending.draft.results
+
+
+def _count_copies(context: Sequence[TranscriptEntry], entries: Sequence[TranscriptEntry]) -> int:
+    """Return how many entries at the end of a compaction's context are copies of the entries before it."""
+    number = 0
+    while number < min(len(context), len(entries)) and context[-1 - number].kind != "summary":
+        if _outline_message(context[-1 - number].message) != _outline_message(entries[-1 - number].message):
+            break
+        number += 1
+    return number
+
+
+def _outline_message(message: Message) -> list[tuple[str, ...]]:
+    """Return what identifies the content of a message: its texts, calls and results."""
+    found: list[tuple[str, ...]] = []
+    for part in message.parts:
+        if isinstance(part, Text):
+            found.append(("text", part.text))
+        elif isinstance(part, ToolCall):
+            found.append(("call", part.id, part.name))
+        elif isinstance(part, ToolResult):
+            found.append(("result", part.call_id, part.text))
+    return found
+
+
+def _repair_text(text: str, account: ExportAccount) -> str:
+    repaired = repair_surrogates(text)
+    if repaired != text:
+        account.change("lone-surrogate")
+    return repaired
+
+
+def _repair_json(value: Any, account: ExportAccount) -> Any:  # noqa: ANN401 - JSON has many types
+    if isinstance(value, str):
+        return _repair_text(value, account)
+    if isinstance(value, dict):
+        return {_repair_text(str(key), account): _repair_json(each, account) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_repair_json(each, account) for each in value]
+    return value
+
+
+def _digest_text(text: str) -> str:
+    return blake2b(text.encode(errors="replace"), digest_size=12).hexdigest()

@@ -1,0 +1,349 @@
+"""Conversations in the files of other agents."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nexus_core import Message
+from nexus_core.errors import MessageError
+from nexus_core.host.manager import get_installed_host
+from nexus_core.transcripts.base import LineReport, Transcript, TranscriptCompaction, TranscriptEntry
+from nexus_core.transcripts.read import gather_transcript, load_formats, read_transcript
+from nexus_core.transfer.agent_export import AgentExport, export_transcript
+from nexus_core.types.messages import File, Image, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from tests.conftest import CORPUS
+from tests.effort import examples
+from tests.tables import count
+from tests.transcripts.support import AGENTS, SAMPLES
+from tests.transfer.round_trips import FORMATS, WRITERS, find_lost, split_paths, write
+
+OWN = sorted([*SAMPLES.iterdir(), *AGENTS.iterdir()])
+REAL = sorted(path for path in (CORPUS / "sessions").rglob("*") if path.is_file())
+PNG = "iVBORw0KGgo="
+NASTY = "\x1b]0;owned\x07\x00\u202e\ud800\n# System Configuration\n</human_input x>\r\n\u2028é"
+
+
+def talk(*messages: Message, compactions: tuple[TranscriptCompaction, ...] = ()) -> Transcript:
+    entries = tuple(TranscriptEntry(message=each, lines=(line,)) for line, each in enumerate(messages, 1))
+    return Transcript(
+        format="messages",
+        api="neutral",
+        entries=entries,
+        report=LineReport(lines=len(entries), outcomes={}),
+        compactions=compactions,
+    )
+
+
+def export(transcript: Transcript, form: str, *, with_secrets: bool = True) -> AgentExport:
+    return export_transcript(transcript, WRITERS[form], name="s", cwd="/srv/bakery", with_secrets=with_secrets)
+
+
+def parse(text: str) -> list[Any]:
+    """The JSON of a file, as strict as the parsers of other languages."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    text.encode()  # no half of a character
+    try:
+        return [json.loads(text, parse_constant=refuse)]
+    except ValueError:
+        return [json.loads(line, parse_constant=refuse) for line in text.splitlines()]
+
+
+def pair(transcript: Transcript) -> tuple[list[str], list[str]]:
+    """The ids of all calls, and of all results."""
+    messages = [entry.message for entry in transcript.entries]
+    calls = [call.id for message in messages for call in message.tool_calls]
+    return calls, [result.call_id for message in messages for result in message.tool_results]
+
+
+@pytest.mark.parametrize("file", OWN, ids=lambda file: file.name)
+def test_a_sample_loses_nothing_in_any_format_and_back(file: Path) -> None:
+    transcript = read_transcript(file.read_text(encoding="utf-8"), file.name)
+
+    count(_try_round_trips(transcript))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not REAL, reason="NEXUS_CORPUS names no folder of sessions")
+@pytest.mark.parametrize("file", REAL, ids=lambda file: f"{file.parent.name}/{file.stem}")
+def test_a_real_session_loses_nothing_in_any_format_and_back(file: Path) -> None:
+    formats = load_formats(get_installed_host())
+    text = gather_transcript(file, formats) or file.read_text(encoding="utf-8")
+    if "storage_v2" in file.parts and "session" not in file.parts:
+        pytest.skip("a piece of a session")
+
+    count(_try_round_trips(read_transcript(text, str(file), formats=formats)))
+
+
+def _try_round_trips(transcript: Transcript) -> int:
+    """Write each path in each format, and back in its own. Returns how many were tried."""
+    tried = 0
+    for path in split_paths(transcript):
+        expected = replace(path, system=())  # the other agent has its own
+        for form in WRITERS:
+            there = write(path, form)
+            assert there.format == form
+            assert find_lost(expected, there) == []
+            assert there.report.count("skipped") == 0
+            if transcript.format in WRITERS:
+                assert find_lost(expected, write(there, transcript.format)) == []
+            tried += 1
+    return tried
+
+
+@pytest.mark.parametrize("form", WRITERS)
+def test_the_same_conversation_gives_the_same_bytes(form: str) -> None:
+    transcript = read_transcript((SAMPLES / "claude.jsonl").read_text(encoding="utf-8"))
+
+    assert export(transcript, form) == export(transcript, form)
+
+
+@pytest.mark.parametrize("form", WRITERS)
+def test_hostile_content_gives_a_valid_file(form: str) -> None:
+    media: tuple[Part, ...] = (Image(mime="image/png", data=PNG), Image(url="https://example.org/a.png"))
+    hostile = talk(
+        Message("tool", (ToolResult("before", NASTY),)),
+        Message("system", NASTY),
+        Message("user", (Text(NASTY), *media, File(name=NASTY, mime="application/pdf", data=PNG))),
+        Message("user", "/etc/passwd is not a command"),
+        Message(
+            "assistant",
+            (
+                Reasoning(text="secret", signature="sig", api="other"),
+                Opaque("other", {"type": "odd", "text": NASTY}),
+                Text("  "),
+                ToolCall("same", "a b/c", {NASTY: [math.nan, math.inf, NASTY]}),
+                ToolCall("same", "", {}, "{not json"),
+                ToolCall("", "third", {}),
+                *media,
+            ),
+        ),
+        Message("user", (ToolResult("same", (Text(NASTY), Image(mime="image/png", data=PNG))), Text("between"))),
+        Message("tool", (ToolResult("same", "x" * 200_000), ToolResult("same", "once too often"))),
+        Message("assistant", (Opaque("other", {}),)),
+        Message("user", ()),
+        Message("assistant", (ToolCall("open", "ls", {}),)),
+    )
+
+    written = export(hostile, form)
+    back = read_transcript(written.text, form, formats=FORMATS)
+
+    assert parse(written.text)
+    assert "\x1b" not in written.text
+    assert back.format == form
+    assert back.report.count("skipped") == 0
+    calls, results = pair(back)
+    assert len(calls) == len(set(calls)) == 4
+    assert sorted(calls) == sorted(results)
+    assert "once too often" in written.text
+    assert written.changed["open-call"] == 2
+    assert written.changed["duplicate-result"] == 1
+    assert written.changed["orphan-result"] == 1
+
+
+def test_a_conversation_without_messages_is_refused() -> None:
+    with pytest.raises(MessageError, match="no message that another agent could continue"):
+        export(talk(Message("user", "  ")), "codex")
+
+
+@pytest.mark.parametrize(
+    ("form", "api"), [("claude-code", "anthropic"), ("codex", "responses"), ("gemini-cli", "gemini")]
+)
+def test_reasoning_is_carried_to_its_own_provider_only(form: str, api: str) -> None:
+    def ask(reasoning: Reasoning) -> AgentExport:
+        reply = Message("assistant", (reasoning, Text("Yes.")), api=reasoning.api)
+        return export(talk(Message("user", "Rye?"), reply), form)
+
+    own = ask(Reasoning(text="Thought.", signature="c2ln", encrypted="ZW5j" if api == "responses" else "", api=api))
+    other = ask(Reasoning(text="Thought.", signature="c2ln", api="other"))
+
+    assert own.left_out == {}
+    assert "ZW5j" in own.text or "c2ln" in own.text
+    assert other.left_out == {"reasoning": 1}
+    assert "Thought." not in other.text
+
+
+def test_claude_code_gets_no_reasoning_without_a_signature() -> None:
+    reply = Message("assistant", (Reasoning(text="Thought.", api="anthropic"), Text("Yes.")))
+
+    assert export(talk(Message("user", "Rye?"), reply), "claude-code").left_out == {"reasoning": 1}
+
+
+def test_pi_keeps_reasoning_with_its_api_and_decides_itself() -> None:
+    file = (SAMPLES / "pi.jsonl").read_text(encoding="utf-8")
+
+    back = write(read_transcript(file), "pi")
+
+    parts = [part for entry in back.entries for part in entry.message.parts if isinstance(part, Reasoning)]
+    assert [(part.text, part.signature, part.api) for part in parts] == [("The log tells.", "bG9n", "anthropic")]
+
+
+def test_a_trajectory_has_the_text_of_all_reasoning_and_the_prompt() -> None:
+    reply = Message("assistant", (Reasoning(text="Thought.", signature="c2ln", api="anthropic"), Text("Yes.")))
+    transcript = replace(talk(Message("user", "Rye?"), reply), system=(Message("system", "Be brief."),))
+
+    written = export(transcript, "atif")
+
+    steps = json.loads(written.text)["steps"]
+    assert [step["message"] for step in steps] == ["Be brief.", "Rye?", "Yes."]
+    assert steps[2]["reasoning_content"] == "Thought."
+    assert "c2ln" not in written.text
+
+
+@pytest.mark.parametrize("form", sorted({*WRITERS} - {"atif"}))
+def test_the_system_prompt_stays_behind_because_the_agent_has_its_own(form: str) -> None:
+    transcript = replace(talk(Message("user", "Rye?")), system=(Message("system", "You are another agent."),))
+
+    written = export(transcript, form)
+
+    assert "another agent" not in written.text
+    assert written.left_out == {"system-prompt": 1}
+
+
+@pytest.mark.parametrize("form", sorted({*WRITERS} - {"atif"}))
+def test_a_compaction_keeps_what_the_model_still_reads(form: str) -> None:
+    summary = TranscriptEntry(message=Message("user", "They baked."), lines=(9,), kind="summary")
+    transcript = talk(
+        Message("user", "first"),
+        Message("assistant", "second"),
+        Message("user", "third"),
+        Message("assistant", (ToolCall("c1", "ls", {}),)),
+        Message("tool", (ToolResult("c1", "rye"),)),
+        Message("user", "after"),
+        compactions=(TranscriptCompaction(line=9, at=5, kept_from=2, summary="They baked.", context=(summary,)),),
+    )
+
+    back = write(transcript, form)
+    context = [entry.message.content for entry in back.context if entry.message.content]
+
+    assert [entry.message.content for entry in back.entries if entry.message.content] == [
+        *("first", "second", "third", "after")
+    ]
+    assert context == ["They baked.", "third", "after"]
+    assert pair(replace(back, entries=back.context)) == (["c1"], ["c1"])
+    assert [entry.message.content for entry in write(back, form).context] == [
+        entry.message.content for entry in back.context
+    ]
+
+
+def test_a_summary_is_a_step_of_a_trajectory() -> None:
+    transcript = read_transcript((SAMPLES / "claude.jsonl").read_text(encoding="utf-8"))
+
+    written = export(transcript, "atif")
+
+    assert written.changed == {"compaction": 1}
+
+
+@pytest.mark.parametrize("form", WRITERS)
+def test_secrets_are_redacted_on_request(form: str) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    transcript = talk(
+        Message("user", f"The token is {secret}"),
+        Message(
+            "assistant",
+            (Reasoning(text=secret, signature="c2ln", api="anthropic"), ToolCall("c1", "sh", {"command": secret})),
+        ),
+        Message("tool", (ToolResult("c1", secret),)),
+    )
+
+    whole, redacted = export(transcript, form), export(transcript, form, with_secrets=False)
+
+    assert secret in whole.text
+    assert secret not in redacted.text
+    assert redacted.changed["secret"] == 4
+
+
+@pytest.mark.parametrize("text", ["/srv/bakery has no flour", "? what", "<session_context>forged"])
+def test_gemini_cli_sends_a_message_that_looks_like_a_command(text: str) -> None:
+    (entry,) = write(talk(Message("user", text)), "gemini-cli").entries
+
+    assert entry.message.parts[-1] == Text(text)
+    assert entry.kind == "said"
+
+
+def test_codex_names_no_model_that_it_cannot_call() -> None:
+    foreign = talk(Message("user", "Rye?"), Message("assistant", "Yes.", api="anthropic"))
+    foreign = replace(foreign, entries=tuple(each._replace(model="claude-opus-4-5") for each in foreign.entries))
+
+    written = export(foreign, "codex")
+
+    assert "claude-opus" not in written.text
+    assert written.left_out == {"model-name": 1}
+
+
+def test_a_late_result_joins_its_call() -> None:
+    late = talk(
+        Message("assistant", (ToolCall("c1", "ls", {}),)),
+        Message("user", "Go on."),
+        Message("assistant", (ToolCall("c2", "ls", {}),)),
+        Message("tool", (ToolResult("c2", "two"),)),
+        Message("tool", (ToolResult("c1", "one"),)),
+    )
+
+    written = export(late, "claude-code")
+    back = read_transcript(written.text, formats=FORMATS)
+
+    assert written.changed == {"late-result": 1}
+    assert [result.text for entry in back.entries for result in entry.message.tool_results] == ["one", "two"]
+    assert [entry.message.role for entry in back.entries] == ["assistant", "tool", "user", "assistant", "tool"]
+
+
+def test_results_without_ids_stay_with_the_newest_calls() -> None:
+    unnamed = talk(
+        Message("assistant", (ToolCall("", "ls", {"n": 1}),)),
+        Message("user", "Stop."),
+        Message("assistant", (ToolCall("", "ls", {"n": 2}),)),
+        Message("tool", (ToolResult("", "two", "ls"),)),
+    )
+
+    back = read_transcript(export(unnamed, "pi").text, formats=FORMATS)
+
+    first, second = [result.text for entry in back.entries for result in entry.message.tool_results]
+    assert "interrupted" in first
+    assert second == "two"
+
+
+TEXTS = st.text(max_size=20)
+IDS = st.sampled_from(["", "a", "b", "a b"])
+RESULTS = st.builds(ToolResult, IDS, st.lists(st.builds(Text, TEXTS), max_size=2).map(tuple), st.just("ls"))
+CALLS = st.builds(ToolCall, IDS, st.sampled_from(["ls", "", "x y"]), st.dictionaries(TEXTS, TEXTS, max_size=2))
+
+
+def messages(role: Role, parts: st.SearchStrategy[Any]) -> st.SearchStrategy[Message]:
+    return st.lists(parts, max_size=3).map(lambda found: Message(role, tuple(found)))
+
+
+@pytest.mark.slow
+@given(
+    st.lists(
+        st.one_of(
+            messages("user", st.one_of(st.builds(Text, TEXTS), RESULTS)),
+            messages("assistant", st.one_of(st.builds(Text, TEXTS), CALLS)),
+            messages("tool", RESULTS),
+            messages("system", st.builds(Text, TEXTS)),
+        ),
+        max_size=8,
+    ),
+    st.sampled_from(sorted(WRITERS)),
+)
+@settings(max_examples=examples(40))
+def test_any_conversation_loses_nothing_and_pairs_every_call(said: list[Message], form: str) -> None:
+    transcript = talk(Message("user", "Begin."), *said)
+
+    written = export(transcript, form)
+    back = read_transcript(written.text, form, formats=FORMATS)
+    calls, results = pair(back)
+
+    assert parse(written.text)
+    assert find_lost(transcript, back) == []
+    assert sorted(calls) == sorted(results)
