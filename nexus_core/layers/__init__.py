@@ -6,6 +6,8 @@ mcp.py              MCP servers among the merged settings
 approval.py         approvals of programs, checked again right before a start
 context.py          LoadedContext: the prompt and settings of a directory, its layers, and a subagent's share
 profiles.py         instruction files that Claude Code, Codex and Gemini CLI would read
+agent_profiles.py   those agents, and the rules by which they read, with sources
+instruction_files.py  reading of their files: inside the project, within limits, with imports
 agent_settings.py   settings of those agents that decide which files they read
 on_demand.py        skills, subagents and commands that those agents load when they are used
 explain.py          origin of a setting, a file or a sentence, and the agents that read it

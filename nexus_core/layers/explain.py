@@ -18,8 +18,10 @@ from nexus_core.files.places import find_workspace
 from nexus_core.files.read import REASON_MISSING, LayerReader, real_path
 from nexus_core.files.tree import list_files
 from nexus_core.layers import OWN_PROFILE
+from nexus_core.layers.agent_profiles import PROFILES
 from nexus_core.layers.agent_settings import build_agent_home_layer, find_agent_homes
 from nexus_core.layers.context import LoadedContext
+from nexus_core.layers.instruction_files import strip_html_comments
 from nexus_core.layers.on_demand import (
     ON_DEMAND_PATHS,
     SKILL_FILE,
@@ -27,7 +29,7 @@ from nexus_core.layers.on_demand import (
     OnDemandFile,
     list_user_directories,
 )
-from nexus_core.layers.profiles import PROFILES, read_agent_view, strip_html_comments
+from nexus_core.layers.profiles import read_agent_view
 from nexus_core.text.front_matter import FrontMatterError, read_front_matter
 from nexus_core.text.sentences import SentenceMatcher
 from nexus_core.types.layers import Layer

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from nexus_core.errors import UnknownNameError
+from nexus_core.layers.agent_profiles import PROFILES
 from nexus_core.layers.agent_settings import AgentHomes, build_default_homes
-from nexus_core.layers.profiles import PROFILES, ProfileView
+from nexus_core.layers.profiles import ProfileView
 from nexus_core.layers.profiles import read_agent_view as read_profile
 from nexus_core.testing import write_files
 from nexus_core.text.safety import OTHER_AGENTS
