@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -15,6 +16,7 @@ from nexus_core.layers.agent_profiles import CLAUDE_PROFILE
 from nexus_core.layers.agent_settings import build_agent_home_layer, matches_any_glob
 from nexus_core.layers.load import choose_texts
 from nexus_core.layers.on_demand import OnDemandFile, list_on_demand_files
+from nexus_core.layers.rule_files import is_rule_for
 from nexus_core.text.safety import AGENT_INSTRUCTIONS_TITLE
 from nexus_core.types.layers import Layer, LayerText, SkippedFile
 from nexus_core.types.plugins import Finding
@@ -22,12 +24,16 @@ from nexus_core.types.prompt import Source
 from nexus_core.types.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from nexus_core.files.tree import FileListing
     from nexus_core.layers.agent_profiles import AgentProfile
     from nexus_core.layers.agent_settings import AgentHomes, AgentSettings
+    from nexus_core.layers.rule_files import RuleFile
+    from nexus_core.text.front_matter import FrontMatterError
 
 MAX_IMPORT_LOOKUPS = 4_000  # words after an @; without a limit, a file full of them would take many seconds
+MAX_RULE_FILES = 1_000  # files in one directory of rules
 POLICY_LABEL = "policy"
 """The label of an administrator's directory, whose files no setting excludes."""
 
@@ -36,8 +42,24 @@ _FENCED = r"^[ \t]*+(?P<fence>`{3,}+|~{3,}+).*?(?:^[ \t]*+(?P=fence)|\Z)"
 _CODE_OR_IMPORT = re.compile(
     rf"(?ms){_FENCED}|(?<!`)(?P<ticks>`++)[^`\n]*+(?P=ticks)(?!`)|(?<!\S)@(?P<path>(?>(?:\\ |[^\s`])+))"
 )
+# An import of goose, which looks into code as well. A full stop at the end is not part of the path.
+_PLAIN_IMPORT = re.compile(r"(?<!\S)@(?P<path>[A-Za-z0-9_\-./]*[A-Za-z0-9_\-])")
 # Only a comment on lines of its own: it begins a line and ends one.
 _CODE_OR_COMMENT = re.compile(rf"(?ms)(?P<code>{_FENCED})|^[ \t]*+<!--(?>(?:(?!-->).)*)-->[ \t]*+(?:\n|\Z)")
+
+
+class RuleCondition(NamedTuple):
+    """The files that a rule is for.
+
+    Attributes:
+        patterns: Globs of the files; a rule without any is read at the start.
+        base: The directory to which they are relative.
+        at_any_depth: True if a pattern without a slash matches a file in any directory.
+    """
+
+    patterns: tuple[str, ...]
+    base: Path
+    at_any_depth: bool = False
 
 
 class SearchDirectory(NamedTuple):
@@ -54,14 +76,25 @@ class InstructionReader:
     """Reads each file once, even if several paths lead to it."""
 
     def __init__(
-        self, profile: AgentProfile, settings: AgentSettings, cwd: Path, homes: AgentHomes, *, nested: bool
+        self,
+        profile: AgentProfile,
+        settings: AgentSettings,
+        cwd: Path,
+        homes: AgentHomes,
+        *,
+        nested: bool,
+        files: Sequence[Path] = (),
+        list_nested: Callable[[], FileListing] | None = None,
     ) -> None:
         self.profile = profile
         self.settings = settings
         self.cwd = cwd
         self.homes = homes
         self._nested = nested
+        self._files = files
+        self._list_nested = list_nested or partial(list_files, cwd)
         self._home = real_path(homes.user)
+        self._admission = LayerReader(Layer("local", cwd, "local", root=cwd))
         self._bytes_left = settings.cap
         self._lookups = 0
         self._seen: set[Path] = set()
@@ -72,6 +105,11 @@ class InstructionReader:
         self.is_complete = True
         self.whole_sizes: dict[Path, int] = {}
         self._beyond_cap: dict[Path, str] = {}
+
+    @property
+    def project(self) -> Path:
+        """The root of the project that the working directory belongs to."""
+        return self._admission.root
 
     def build_user_directory(self, directory: Path, label: str) -> SearchDirectory:
         """Return an agent's home, or an administrator's directory."""
@@ -84,7 +122,7 @@ class InstructionReader:
     def list_directories(self, root: Path | None) -> list[SearchDirectory]:
         """Return the directories from a root, or from below `/`, down to the working directory."""
         # One reader for all: which owners are trusted is decided for `cwd`, not for a directory above it.
-        admission = LayerReader(Layer("local", self.cwd, "local", root=self.cwd))
+        admission = self._admission
         places = []
         for distance, directory in enumerate((self.cwd, *self.cwd.parents)):
             if directory == directory.parent if root is None else not directory.is_relative_to(root):
@@ -153,12 +191,62 @@ class InstructionReader:
         message = f"{self.profile.name} would read this; it is not shown: {reason}"
         self.findings.append(Finding("profile-unread", message, path))
 
+    def note_front_matter(self, path: Path, error: FrontMatterError, consequence: str) -> None:
+        """Record front matter that cannot be parsed, with its line, and what the agent does then."""
+        message = f"front matter that cannot be parsed: {error}; {consequence}"
+        self.findings.append(Finding("profile-front-matter", message, path, error.line))
+
+    def note_ignored(self, place: SearchDirectory, path: Path, reason: str, line: int = 0) -> None:
+        """Record a file that its author meant for the agent, and that the agent ignores."""
+        self.skip(place, path, reason)
+        self.findings.append(Finding("profile-ignored", f"{self.profile.name} ignores this: {reason}", path, line))
+
+    def works_in(self, directory: Path) -> bool:
+        """Return True if the agent works on a file of a directory."""
+        return any(file.is_relative_to(directory) for file in self._files)
+
+    def build_nested_directory(self, directory: Path) -> SearchDirectory:
+        """Return a directory below the working directory, with the rights of the project."""
+        return self.list_directories(self.cwd)[-1]._replace(directory=directory, label=directory.name)
+
+    def list_rules(self, place: SearchDirectory, directory: Path) -> Iterator[Path]:
+        """Yield the files of a directory of rules and those below it, sorted, by the path that leads there."""
+        if not os.path.isdir(directory):  # noqa: PTH112 - never fails
+            return
+        real = real_path(directory)
+        if not place.layer.is_own and not real.is_relative_to(place.root):
+            self.note_unread(place, directory, f"leads outside {place.root}")
+            return
+        tree = list_files(real, max_files=MAX_RULE_FILES)
+        self.is_complete = self.is_complete and tree.is_complete
+        for path in sorted((*tree.files, *tree.links)):
+            named = directory / path.relative_to(real)
+            if os.path.isdir(path):  # noqa: PTH112 - never fails
+                self.note_unread(place, named, "a link to a directory")
+            else:
+                yield named
+
+    def add_rule(self, place: SearchDirectory, path: Path, rule: RuleFile, condition: RuleCondition) -> None:
+        """Append a rule that holds for all files or for those the agent works on. Others are listed as on demand."""
+        patterns = condition.patterns
+        is_wanted = not patterns or any(
+            is_rule_for(file, condition.base, patterns, at_any_depth=condition.at_any_depth) for file in self._files
+        )
+        if not is_wanted:
+            self.on_demand.append(OnDemandFile(path, f"for files that match {', '.join(patterns)}", patterns))
+        elif rule.body.strip():
+            self.add_text(place, path, rule.body)
+        else:
+            self.skip(place, path, "blank")
+
     def add_nested(self, path: Path, directory: Path, verb: str) -> None:
-        """Record a file below the working directory that is added on demand."""
+        """Record a file below the working directory that is added on demand, or read it if the agent works there."""
         if self.is_excluded(path):
             self.skipped.append(SkippedFile(path, "claudeMdExcludes names it", "local"))
-            return
-        self.on_demand.append(OnDemandFile(path, f"{verb} in {directory.relative_to(self.cwd).as_posix()}/"))
+        elif self.works_in(directory):
+            self.read(self.build_nested_directory(directory), path)
+        else:
+            self.on_demand.append(OnDemandFile(path, f"{verb} in {directory.relative_to(self.cwd).as_posix()}/"))
 
     def add_on_demand_files(self, agent: str) -> None:
         """Record the skills, subagents and commands of the user, the working directory and the project above it."""
@@ -173,7 +261,7 @@ class InstructionReader:
         """Yield the files and links in directories below the working directory."""
         if not self._nested:
             return
-        tree = list_files(self.cwd)
+        tree = self._list_nested()
         self.is_complete = self.is_complete and tree.is_complete
         for path in (*tree.files, *tree.links):
             if path.parent != self.cwd:
@@ -257,7 +345,7 @@ class InstructionReader:
             return inner.rstrip("\n")
 
         parent = real_path(path.parent)
-        return _CODE_OR_IMPORT.sub(content, text)
+        return (_PLAIN_IMPORT if self.profile.imports_in_code else _CODE_OR_IMPORT).sub(content, text)
 
 
 def _decode_text(data: bytes) -> str:

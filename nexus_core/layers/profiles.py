@@ -7,13 +7,12 @@ texts of the view; files that it adds while it works are listed as loaded on dem
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nexus_core.errors import UnknownNameError
 from nexus_core.files.read import real_path
-from nexus_core.files.tree import list_files
 from nexus_core.layers import OWN_PROFILE
 from nexus_core.layers.agent_profiles import PROFILES, AgentProfile
 from nexus_core.layers.agent_settings import (
@@ -26,22 +25,23 @@ from nexus_core.layers.agent_settings import (
     read_claude_settings,
     read_codex_settings,
     read_gemini_settings,
+    read_goose_settings,
+    read_opencode_settings,
 )
 from nexus_core.layers.context import LoadedContext
-from nexus_core.layers.instruction_files import POLICY_LABEL, InstructionReader, SearchDirectory
+from nexus_core.layers.instruction_files import POLICY_LABEL, InstructionReader, RuleCondition, SearchDirectory
 from nexus_core.layers.load import build_layer_sections
 from nexus_core.layers.on_demand import ON_DEMAND_PATHS, OnDemandFile, is_on_demand_file
-from nexus_core.text.front_matter import FrontMatterError, read_front_matter
+from nexus_core.layers.rule_files import parse_rule
+from nexus_core.layers.rule_profiles import read_cline, read_copilot, read_cursor, read_goose, read_opencode
 from nexus_core.types.base import dataclass
 from nexus_core.types.layers import LayerText, LoadedLayers, SkippedFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
+    from nexus_core.files.tree import FileListing
     from nexus_core.types.plugins import Finding
-
-MAX_RULE_FILES = 1_000  # files in one directory of rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +72,28 @@ class ProfileView:
         return PROFILES[self.agent]
 
 
-def read_agent_view(agent: str, cwd: Path, homes: AgentHomes, *, nested: bool = True) -> ProfileView:
+def read_agent_view(
+    agent: str,
+    cwd: Path,
+    homes: AgentHomes,
+    *,
+    nested: bool = True,
+    files: Sequence[Path] = (),
+    list_nested: Callable[[], FileListing] | None = None,
+) -> ProfileView:
     """Return what an agent would read when it is started in a directory.
 
-    The findings name files that Nexus refuses to read for safety (`profile-unread`), files that the agent would not
-    read (`profile-cap`), and settings that could not be used (`profile-settings`).
+    The findings name files that Nexus refuses to read for safety (`profile-unread`), files beyond the agent's limit
+    (`profile-cap`), rules whose front matter cannot be parsed (`profile-front-matter`), files in the agent's own
+    directories that it ignores (`profile-ignored`), and settings that could not be used (`profile-settings`).
 
     Args:
         agent: Its key in `PROFILES`.
         cwd: The directory.
         homes: The directories of the user's agents.
         nested: True to search below the directory for files that are loaded on demand.
+        files: Files that the agent works on; what it loads for these is among the texts.
+        list_nested: Lists the files below the directory, to search once for several agents.
 
     Raises:
         UnknownNameError: There is no such profile.
@@ -90,8 +101,11 @@ def read_agent_view(agent: str, cwd: Path, homes: AgentHomes, *, nested: bool = 
     if agent not in PROFILES:
         raise UnknownNameError("profile", agent, [OWN_PROFILE, *PROFILES])
     cwd = real_path(cwd)
-    settings = _SETTINGS_READERS[agent](cwd, homes)
-    reader = InstructionReader(PROFILES[agent], settings, cwd, homes, nested=nested)
+    settings = _SETTINGS_READERS[agent](cwd, homes) if agent in _SETTINGS_READERS else AgentSettings(())
+    targets = [Path(os.path.normpath(cwd / file)) for file in files]
+    reader = InstructionReader(
+        PROFILES[agent], settings, cwd, homes, nested=nested, files=targets, list_nested=list_nested
+    )
     _INSTRUCTION_READERS[agent](reader)
     if nested:
         reader.add_on_demand_files(agent)
@@ -165,59 +179,22 @@ def _read_rules(reader: InstructionReader, place: SearchDirectory, directory: Pa
     if reader.settings.mode == "managed-only":
         reader.skip(place, directory, "instructionFiles is managed-only")
         return
-    real = real_path(directory)
-    if not place.layer.is_own and not real.is_relative_to(place.root):
-        reader.note_unread(place, directory, f"leads outside {place.root}")
-        return
-    tree = list_files(real, max_files=MAX_RULE_FILES)
-    reader.is_complete = reader.is_complete and tree.is_complete
-    for path in sorted((*tree.files, *tree.links)):
-        named = directory / path.relative_to(real)
-        if os.path.isdir(path):  # noqa: PTH112 - never fails
-            reader.note_unread(place, named, "a link to a directory")
-        elif path.suffix == ".md":
-            _read_rule(reader, place, named)
+    for path in reader.list_rules(place, directory):
+        if path.suffix == ".md":
+            _read_rule(reader, place, path, reader.project if place.layer.is_own else directory.parent.parent)
 
 
-def _read_rule(reader: InstructionReader, place: SearchDirectory, path: Path) -> None:
+def _read_rule(reader: InstructionReader, place: SearchDirectory, path: Path, base: Path) -> None:
     if reader.is_excluded(path):
         reader.skip(place, path, "claudeMdExcludes names it")
         return
     text = reader.read_content(place, path)
     if text is None:
         return
-    paths, body = _split_rule(text)
-    if paths:
-        reader.on_demand.append(OnDemandFile(path, f"for files that match {', '.join(paths)}", paths))
-    elif not body.strip():
-        reader.skip(place, path, "blank")
-    else:
-        reader.add_text(place, path, body)
-
-
-def _split_rule(text: str) -> tuple[tuple[str, ...], str]:
-    """Return the patterns of a rule and its body. A rule with invalid front matter has no patterns."""
-    try:
-        head = read_front_matter(text)
-    except FrontMatterError:
-        return (), re.sub(r"\A---[ \t]*\n.*?^---[ \t]*(?:\n|\Z)", "", text, count=1, flags=re.DOTALL | re.MULTILINE)
-    value = head.values.get("paths", "")
-    items = _split_patterns(value) if isinstance(value, str) else value
-    patterns = [each.strip() for each in items if isinstance(each, str)] if isinstance(items, list) else []
-    return tuple(filter(None, patterns)), head.body
-
-
-def _split_patterns(text: str) -> list[str]:
-    """Return the patterns of a list with commas. Commas between braces belong to a pattern."""
-    patterns: list[str] = []
-    end, is_in_braces = len(text), False
-    for sign in reversed([*re.finditer(r"[{},]", text)]):  # in linear time, unlike a lookahead at each comma
-        if sign[0] != ",":
-            is_in_braces = sign[0] == "}"
-        elif not is_in_braces:
-            patterns.append(text[sign.end() : end])
-            end = sign.start()
-    return [text[:end], *reversed(patterns)]
+    rule = parse_rule(text)
+    if rule.error is not None:
+        reader.note_front_matter(path, rule.error, "it is read without its front matter, for all files")
+    reader.add_rule(place, path, rule, RuleCondition(rule.get_patterns("paths"), base))
 
 
 def _find_nested_claude(reader: InstructionReader, agents: str) -> None:
@@ -241,6 +218,9 @@ def _find_nested_claude(reader: InstructionReader, agents: str) -> None:
     for directory, paths in nested.items():
         is_claimed = any(path.relative_to(directory).as_posix() in reader.settings.names for path in paths)
         for path in paths:
+            if path.parent != directory and reader.works_in(directory) and path.match("**/.claude/rules/**"):
+                _read_rule(reader, reader.build_nested_directory(directory), path, directory)
+                continue
             claimed = "CLAUDE.md comes first" if is_claimed and mode == "claude-md-or-agents-md" else ""
             if path.name == "AGENTS.md" and (agents or claimed):
                 reader.skipped.append(SkippedFile(path, agents or claimed, "local"))
@@ -295,28 +275,39 @@ _SETTINGS_READERS: dict[str, Callable[[Path, AgentHomes], AgentSettings]] = {
     "claude": read_claude_settings,
     "codex": read_codex_settings,
     "gemini": read_gemini_settings,
+    "opencode": read_opencode_settings,
+    "goose": read_goose_settings,
 }
 _INSTRUCTION_READERS: dict[str, Callable[[InstructionReader], None]] = {
     "claude": _read_claude,
     "codex": _read_codex,
     "gemini": _read_gemini,
+    "cursor": read_cursor,
+    "copilot": read_copilot,
+    "opencode": read_opencode,
+    "goose": read_goose,
+    "cline": read_cline,
 }
 
 
 def build_agent_context(
-    profile: str, cwd: Path, load_for: Callable[[str | os.PathLike[str]], LoadedContext]
+    profile: str,
+    cwd: Path,
+    load_for: Callable[[str | os.PathLike[str]], LoadedContext],
+    files: Sequence[Path] = (),
 ) -> LoadedContext:
     """Return the context that another agent would have when it is started in a directory.
 
     Args:
-        profile: The agent: `claude`, `codex` or `gemini`.
+        profile: The agent, by its key in `PROFILES`.
         cwd: The directory.
         load_for: Loads the context of a subagent in a directory.
+        files: Files that the agent works on.
 
     Raises:
         UnknownNameError: There is no such profile.
     """
-    view = read_agent_view(profile, cwd, find_agent_homes(cwd))
+    view = read_agent_view(profile, cwd, find_agent_homes(cwd), files=files)
     layers = tuple(dict.fromkeys(text.layer for text in view.texts if text.layer is not None))
     loaded = LoadedLayers(layers=layers, texts=view.texts, skipped=view.skipped, findings=view.findings)
     return LoadedContext(
