@@ -15,6 +15,7 @@ import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, cast
 
 import typer
@@ -25,6 +26,7 @@ from nexus_core.plugin import Layer, LayerConfig
 from nexus_core.plugin.settings import SecretReferences, describe_server, recheck_trust
 from nexus_core.plugin.text import completable_names, hide_secrets, one_line, visible_line
 from nexus_plugins.mcp import SERVERS_FILE
+from nexus_plugins.mcp._arguments import MAX_LINE_CHARACTERS, ToolArgument, format_arguments, list_arguments
 from nexus_plugins.mcp._errors import ServerError, ServerRefusedError
 from nexus_plugins.mcp._files import CLAUDE_HOME_FORMAT, EXPORT_TARGETS, FILE_FORMATS, NEXUS_FORMAT, detect_format
 from nexus_plugins.mcp._section import describe_shadow, find_usable_servers
@@ -392,7 +394,8 @@ def tools(
 ) -> None:
     """List the tools of MCP servers.
 
-    They are listed by the names that a model calls them. Servers are started only if nothing is known of them yet, if
+    They are listed by the names that a model calls them, each with its arguments: name, type, whether it is required,
+    and what it is for. Servers are started only if nothing is known of them yet, if
     what is known is old, or with --refresh.
     """
     cli: CommandContext = ctx.obj
@@ -419,18 +422,23 @@ def _print_tools(cli: CommandContext, rows: Sequence[Mapping[str, object]]) -> N
     if not rows:
         cli.console.message("No tools are known here.")
         return
-    table = [
-        (row["name"], row["server"], row["status"], _shorten_description(str(row["reason"] or row["description"])))
-        for row in rows
-    ]
-    cli.console.table([("NAME", "SERVER", "STATUS", "DESCRIPTION"), *map(_format_row, table)], styles=["bold"])
+    for number, row in enumerate(rows):
+        if number:
+            cli.console.text("")
+        status = "" if row["status"] == "usable" else f", {row['status']}"
+        _print_wrapped(cli, f"{row['name']} (server {row['server']}{status})", "")
+        _print_wrapped(cli, _shorten_description(str(row["reason"] or row["description"])), "  ")
+        arguments = cast("list[dict[str, Any]]", row["arguments"])
+        for line in format_arguments([ToolArgument(**each) for each in arguments]):
+            cli.console.text(line)
     for status, meaning in STATUS_EXPLANATIONS.items():
         if any(row["status"] == status for row in rows):
             cli.console.message(meaning)
 
 
-def _format_row(row: tuple[object, ...]) -> tuple[str, ...]:
-    return tuple(map(str, row))
+def _print_wrapped(cli: CommandContext, text: str, indent: str) -> None:
+    for line in wrap(one_line(text), MAX_LINE_CHARACTERS - len(indent), break_on_hyphens=False):
+        cli.console.text(f"{indent}{line}")
 
 
 def _warn_of_unknown_tools(cli: CommandContext, server: MCPServerWithOrigin, catalog: ToolCatalog) -> None:
@@ -456,6 +464,7 @@ def _build_tool_rows(server: MCPServerWithOrigin, catalog: ToolCatalog) -> list[
             "status": status,
             "reason": reason,
             "description": each.description,
+            "arguments": [argument._asdict() for argument in list_arguments(each.schema)],
             "parameters": dict(each.schema),
         }
         for each, status, reason in sorted(found, key=lambda row: row[0].name)
