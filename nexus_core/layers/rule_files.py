@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 PATTERN_KEYS = ("globs", "applyTo", "paths")
 """The fields in which agents name the files that a rule is for."""
 
-_PATTERN_LINE = re.compile(rf"(?P<key>(?:{'|'.join(PATTERN_KEYS)})[ \t]*:[ \t]+)(?P<value>[^\s\"'\[#].*?)[ \t]*")
-_PATTERN_ITEM = re.compile(r"(?P<key>[ \t]*-[ \t]+)(?P<value>[*{!][^\"']*?)[ \t]*")
-_PATTERN_LIST = re.compile(rf"(?P<key>(?:{'|'.join(PATTERN_KEYS)})[ \t]*:[ \t]+)\[(?P<value>[^\[\]]*)\][ \t]*")
+# Lines without blanks at their end.
+_PATTERN_LINE = re.compile(rf"(?P<key>(?:{'|'.join(PATTERN_KEYS)})[ \t]*+:[ \t]++)(?P<value>[^\s\"'\[#].*)")
+_PATTERN_ITEM = re.compile(r"(?P<key>[ \t]*+-[ \t]++)(?P<value>[*{!][^\"']*)")
+_PATTERN_LIST = re.compile(rf"(?P<key>(?:{'|'.join(PATTERN_KEYS)})[ \t]*+:[ \t]++)\[(?P<value>[^\[\]]*)\]")
 
 
 class RuleFile(NamedTuple):
@@ -55,8 +56,8 @@ def parse_rule(text: str) -> RuleFile:
     try:
         head = read_front_matter(_quote_patterns(text))
     except FrontMatterError as error:
-        body = re.sub(r"\A---[ \t]*\n.*?^---[ \t]*(?:\n|\Z)", "", text, count=1, flags=re.DOTALL | re.MULTILINE)
-        return RuleFile({}, body, error)
+        _, closing, body = text.partition("\n")[2].partition(f"\n{FRONT_MATTER_FENCE}")
+        return RuleFile({}, body.partition("\n")[2] if closing else text, error)
     return RuleFile(head.values, head.body)
 
 
@@ -85,8 +86,8 @@ def _complete_pattern(pattern: str, *, at_any_depth: bool) -> str:
 def _quote_patterns(text: str) -> str:
     """Return a file with the patterns of its front matter in quotes, on the same lines."""
     lines = text.split("\n", MAX_HEAD_LINES + 1)
-    for at, line in enumerate(lines[1 : MAX_HEAD_LINES + 1], 1):
-        if line.rstrip() in {FRONT_MATTER_FENCE, "..."}:
+    for at, line in enumerate(map(str.rstrip, lines[1 : MAX_HEAD_LINES + 1]), 1):
+        if line in {FRONT_MATTER_FENCE, "..."}:
             break
         if listed := _PATTERN_LIST.fullmatch(line):
             items = [each.strip(" \t\"'") for each in _split_patterns(listed["value"])]

@@ -12,6 +12,7 @@ _tools.py           catalogs of server tools: stored, approved, offered to model
 _arguments.py       arguments of a tool, in a list for people
 _diagnosis.py       findings of `nexus doctor`
 _launch.py          command, environment and address of a server, once it may be started
+_oauth.py           signing in to servers (OAuth), and the tokens that are stored
 _transport.py       stdio and HTTP transports to servers
 _connections.py     running servers: started on demand, ended together
 _server.py          Nexus as an MCP server

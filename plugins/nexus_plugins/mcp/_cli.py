@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from nexus_plugins.mcp._connections import ToolOutcome
     from nexus_plugins.mcp._edit import ServerDefinitionFile
     from nexus_plugins.mcp._files import ServerFileFormat
+    from nexus_plugins.mcp._launch import ServerLaunch
     from nexus_plugins.mcp._tools import ToolCatalog
 
 __all__ = ["app"]
@@ -662,6 +663,73 @@ def _drop_defaults(server: dict[str, Any]) -> dict[str, Any]:
 
 
 EXIT_NOT_APPROVED = 1
+
+
+DEFAULT_LOGIN_SECONDS = 300.0
+
+
+@app.command(epilog="\b\nExamples:\n  nexus mcp login docs\n  nexus mcp login docs --browser")
+def login(
+    ctx: typer.Context,
+    name: NameArgument,
+    *,
+    browser: Annotated[bool, typer.Option("--browser", help="Open the page in your browser.")] = False,
+    port: Annotated[int, typer.Option("--port", metavar="N", help="Listen on this port; default: any.")] = 0,
+    timeout: Annotated[
+        float, typer.Option("--timeout", metavar="SECONDS", help="Wait so long.")
+    ] = DEFAULT_LOGIN_SECONDS,
+) -> None:
+    """Sign in to an MCP server (OAuth).
+
+    The address of a page is printed; open it, and this command ends when you have signed in there. The tokens are
+    stored in your own directory, for you only, and renewed when they expire. `nexus mcp logout` deletes them.
+    """
+    cli: CommandContext = ctx.obj
+    launch = _prepare_login(cli, name)
+    from nexus_plugins.mcp._oauth import sign_in
+
+    def show(url: str) -> None:
+        cli.console.message(f"Open this page to sign in to {one_line(name)}, within {timeout:g} seconds:")
+        cli.console.text(visible_line(url))
+        sys.stdout.flush()
+        if browser:
+            import webbrowser
+
+            webbrowser.open(url)
+
+    has_signed_in = run_until_signal(partial(sign_in, launch, show, port=port, seconds=timeout))
+    done = f"Signed in to {one_line(name)}; `nexus mcp logout {one_line(name)}` deletes its tokens."
+    cli.console.message(done if has_signed_in else f"{one_line(name)} does not ask for signing in.")
+
+
+@app.command(epilog="\b\nExamples:\n  nexus mcp logout docs")
+def logout(ctx: typer.Context, name: NameArgument) -> None:
+    """Delete the stored tokens of an MCP server.
+
+    They are not revoked: its operator can do that.
+    """
+    cli: CommandContext = ctx.obj
+    request, loaded = load_servers(cli)
+    (server,) = select_servers(loaded, [name])
+    from nexus_plugins.mcp._launch import delete_token_files
+
+    count = delete_token_files(request.home, server.config.name)
+    what = f"Deleted the tokens of {one_line(name)}." if count else f"There are no tokens of {one_line(name)}."
+    cli.console.message(what)
+
+
+def _prepare_login(cli: CommandContext, name: str) -> ServerLaunch:
+    """Return a server that the user has approved, at an address."""
+    request, loaded = load_servers(cli)
+    (server,) = select_servers(loaded, [name])
+    if not server.config.url:
+        raise UsageError(f"server {name!r} is a program, which needs no signing in", hint="pass it a token in 'env'")
+    from nexus_plugins.mcp.call import import_server_pool
+
+    import_server_pool()  # raises if the SDK is missing
+    from nexus_plugins.mcp._launch import prepare_launch
+
+    return prepare_launch(server, loaded, request)
 
 
 @app.command(epilog="\b\nExamples:\n  nexus mcp approve github\n  nexus mcp approve github --yes")
