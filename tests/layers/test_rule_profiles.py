@@ -228,6 +228,7 @@ def test_opencode_reads_what_its_settings_name(repository: Path, home: Path) -> 
     assert view.findings == ()
 
 
+@pytest.mark.acceptance("T11")
 @pytest.mark.parametrize("name", ["/etc/hostname", "../secret.md", "~/secret.md", "https://example.com/a.md"])
 def test_a_project_names_no_file_outside_for_opencode_and_nothing_is_fetched(
     name: str, repository: Path, home: Path
@@ -323,6 +324,7 @@ def test_cline_reads_agents_md_below_only_with_one_in_the_workspace(
 # ---- all of them ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.acceptance("T11")
 @pytest.mark.parametrize("agent", RULE_AGENTS)
 @pytest.mark.skipif(os.name != "posix", reason="links")
 def test_links_out_of_the_project_are_not_followed(agent: str, repository: Path, home: Path, tmp_path: Path) -> None:

@@ -104,6 +104,7 @@ def test_a_server_that_asks_for_signing_in_names_the_command_and_starts_nothing(
     assert not (nexus_home / TOKENS_DIRECTORY).exists()
 
 
+@pytest.mark.acceptance("T10")
 def test_who_has_signed_in_uses_the_server_and_nobody_else_can_read_the_tokens(
     make_nexus: MakeNexus, nexus_home: Path, world: OAuthWorld
 ) -> None:
@@ -153,6 +154,7 @@ def test_a_token_that_is_refused_before_its_time_is_renewed(
 
 
 @pytest.mark.slow
+@pytest.mark.acceptance("T10")
 def test_a_login_that_cannot_be_renewed_asks_for_another_and_repeats_no_token(
     make_nexus: MakeNexus, nexus_home: Path, world: OAuthWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -200,6 +202,7 @@ def test_a_browser_that_comes_back_from_another_attempt_is_refused(
 
 
 @pytest.mark.slow
+@pytest.mark.acceptance("T10")
 def test_tokens_are_not_sent_to_another_address_nor_where_a_server_redirects_to(
     make_nexus: MakeNexus, nexus_home: Path, world: OAuthWorld
 ) -> None:
