@@ -45,6 +45,11 @@ _CODE_MEANINGS = {
     "unknown-name": "A setting names a plugin, summarizer or API that does not exist",
     "guessed-model": "provider.model is not in the table of models; a model with a similar name is assumed",
     "unknown-model": "provider.model is unknown, so its context window is assumed",
+    "profile-cap": "With --as: a limit of that agent cuts a file, or leaves no room for it",
+    "profile-front-matter": "With --as: the front matter of a rule cannot be parsed, or has an odd value",
+    "profile-ignored": "With --as: that agent ignores a file in its directory, or finds nothing under a name",
+    "profile-settings": "With --as: a settings file of that agent cannot be used",
+    "profile-unread": "With --as: that agent would read something that is not shown here",
 }
 
 CodesOption = Annotated[bool, typer.Option("--codes", help="Explain the codes instead of looking for problems.")]
