@@ -186,13 +186,13 @@ class StoredTokenAuth(OAuthClientProvider):
             if self.context.is_token_valid():
                 self._add_auth_header(request)
             response = yield request
-            if response.status_code != httpx2.codes.UNAUTHORIZED or is_renewed:
+            is_refused = response.status_code == httpx2.codes.UNAUTHORIZED
+            if not is_refused or is_renewed or not self.context.can_refresh_token():
                 return
-            if self.context.can_refresh_token() and await self._handle_refresh_response(
-                (yield await self._refresh_token())
-            ):
+            if await self._handle_refresh_response((yield await self._refresh_token())):
                 self._add_auth_header(request)
-                yield request
+            # In any case: what is sent last is taken for the server's answer, and that must not be the token's.
+            yield request
 
 
 class LoginAuth(OAuthClientProvider):
