@@ -177,17 +177,24 @@ class Nexus:
         """
         return self._layers.load(request or self.request())
 
-    def context(self, *, mode: AgentMode = DEFAULT_MODE, profile: str = OWN_PROFILE) -> LoadedContext:
+    def context(
+        self,
+        *,
+        mode: AgentMode = DEFAULT_MODE,
+        profile: str = OWN_PROFILE,
+        files: Sequence[str | os.PathLike[str]] = (),
+    ) -> LoadedContext:
         """Load this directory once: sections, settings, servers, and the prompt in the format of `ContextLoader`.
 
         That format names the model and its context window. Sessions send `system_prompt()` instead.
 
         Args:
             mode: As for `request`.
-            profile: The agent whose rules apply: `nexus`, `claude`, `codex` or `gemini`.
+            profile: The agent whose rules apply: `nexus`, or another, such as `claude`, `codex` or `cursor`.
+            files: Files that another agent works on, relative to the directory; rules for these are included.
         """
         if profile != OWN_PROFILE:
-            return self._layers.context_as(profile, self.cwd)
+            return self._layers.context_as(profile, self.cwd, files)
         return self._layers.context(self.request(mode=mode))
 
     def system_prompt(self, **given: Unpack[SessionArguments]) -> str:

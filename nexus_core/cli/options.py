@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperOption
 
+from nexus_core.errors import UsageError
+from nexus_core.layers import OWN_PROFILE
 from nexus_core.types.request import AGENT_MODES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from nexus_core.cli.context import CliContext
 
@@ -46,6 +48,13 @@ def list_dialect_names(ctx: typer.Context) -> list[str]:
     return list(_get_cli_context(ctx).dialects().names)
 
 
+def list_agent_names() -> list[str]:
+    """Return the agents that `--as` knows, for completion."""
+    from nexus_core.layers.agent_profiles import PROFILES
+
+    return [OWN_PROFILE, *PROFILES]
+
+
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON with a versioned schema.")]
 BriefOption = Annotated[bool, typer.Option("--brief", help="Print one line; with --json, only numbers.")]
 AgentOption = Annotated[
@@ -53,9 +62,13 @@ AgentOption = Annotated[
     typer.Option(
         "--as",
         metavar="AGENT",
-        help="Show what this agent would read: nexus, claude, codex or gemini.",
-        autocompletion=lambda: ["nexus", "claude", "codex", "gemini"],
+        help="Show what another agent reads: claude, codex, cursor, …",
+        autocompletion=list_agent_names,
     ),
+]
+AgentFileOption = Annotated[
+    list[str] | None,
+    typer.Option("--file", metavar="PATH", help="With --as, add the agent's rules for this file; repeatable."),
 ]
 RequireTrustedOption = Annotated[
     bool, typer.Option("--require-trusted", help="Exit with 3 if a project's active settings are not approved.")
@@ -209,3 +222,14 @@ def _set_home(ctx: typer.Context, _param: Any, value: str | None) -> None:  # no
 def _get_cli_context(ctx: typer.Context) -> CliContext:
     cli: CliContext = ctx.find_root().obj
     return cli
+
+
+def check_agent_files(profile: str, files: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the files of `--file`.
+
+    Raises:
+        UsageError: No other agent is named.
+    """
+    if files and profile == OWN_PROFILE:
+        raise UsageError("--file is about the rules of another agent", hint="name it with --as, or leave out --file")
+    return tuple(files or ())

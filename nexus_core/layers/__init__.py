@@ -5,7 +5,11 @@ policy.py           the policy for project settings: user-only, tighten-only, an
 mcp.py              MCP servers among the merged settings
 approval.py         approvals of programs, checked again right before a start
 context.py          LoadedContext: the prompt and settings of a directory, its layers, and a subagent's share
-profiles.py         instruction files that Claude Code, Codex and Gemini CLI would read
+profiles.py         the view of another agent, and the files of Claude Code, Codex and Gemini CLI
+rule_profiles.py    the files of Cursor, GitHub Copilot, opencode, goose and Cline
+agent_profiles.py   those agents, and the rules by which they read, with sources
+instruction_files.py  reading of their files: inside the project, within limits, with imports
+rule_files.py       rules with front matter, and the files that they are for
 agent_settings.py   settings of those agents that decide which files they read
 on_demand.py        skills, subagents and commands that those agents load when they are used
 explain.py          origin of a setting, a file or a sentence, and the agents that read it
@@ -25,7 +29,7 @@ from nexus_core.types.request import DEFAULT_MODE, Request, get_subagent_mode
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from nexus_core.host.manager import Host
@@ -91,15 +95,16 @@ class LayerLoader:
         """Return everything that makes up the system prompt of a request, in the form of `ContextLoader`."""
         return self._context(request, self.load(request))
 
-    def context_as(self, profile: str, cwd: Path) -> LoadedContext:
-        """Return what another agent would read in a directory: `claude`, `codex` or `gemini`.
+    def context_as(self, profile: str, cwd: Path, files: Sequence[str | os.PathLike[str]] = ()) -> LoadedContext:
+        """Return what another agent would read in a directory, and for files that it works on.
 
         Raises:
             UnknownNameError: There is no such agent.
         """
         from nexus_core.layers.profiles import build_agent_context
 
-        return build_agent_context(profile, cwd, lambda other: self._subagent_context(other, DEFAULT_MODE))
+        targets = [cwd / file for file in files]
+        return build_agent_context(profile, cwd, lambda other: self._subagent_context(other, DEFAULT_MODE), targets)
 
     def _context(self, request: Request, loaded: LoadedLayers) -> LoadedContext:
         from nexus_core.layers.context import LoadedContext

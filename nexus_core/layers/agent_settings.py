@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tomllib
+from dataclasses import field
 from fnmatch import fnmatchcase
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from nexus_core.config.load import read_layer_json, read_layer_text
 from nexus_core.errors import NexusError
@@ -27,6 +29,18 @@ GEMINI_FILE = "GEMINI.md"
 InstructionFilesMode = Literal["claude-md-or-agents-md", "claude-md-and-agents-md", "claude-md", "managed-only"]
 """Claude Code's setting of that name: whether it reads CLAUDE.md, AGENTS.md, both, or neither."""
 
+_DIRECTORY_VARIABLES = ("COPILOT_HOME", "GOOSE_PATH_ROOT", "OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "XDG_CONFIG_HOME")
+AGENT_VARIABLES = (
+    *_DIRECTORY_VARIABLES,
+    "CONTEXT_FILE_NAMES",
+    "COPILOT_CUSTOM_INSTRUCTIONS_DIRS",
+    "OPENCODE_DISABLE_CLAUDE_CODE",
+    "OPENCODE_DISABLE_CLAUDE_CODE_PROMPT",
+)
+"""Environment variables by which Copilot, opencode and goose find instruction files."""
+GOOSE_FILES = (".goosehints", "AGENTS.md")
+OPENCODE_CONFIGS = ("opencode.json", "opencode.jsonc")
+
 _MAX_NAMES = 100  # file names or patterns in one setting; each is searched in every directory
 _AGENTS_PLUGIN = "agents-md@builtin"
 
@@ -41,6 +55,7 @@ class AgentHomes:
         codex: `CODEX_HOME`, else `~/.codex`.
         gemini: `.gemini` in `GEMINI_CLI_HOME`, else `~/.gemini`.
         system: The directory below which an administrator's files are found; `/` except in tests.
+        variables: The environment variables of `AGENT_VARIABLES` that are set.
     """
 
     user: Path
@@ -48,6 +63,27 @@ class AgentHomes:
     codex: Path
     gemini: Path
     system: Path = Path("/")
+    variables: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def copilot(self) -> Path:
+        """Copilot's directory: `COPILOT_HOME`, else `~/.copilot`."""
+        return self._find("COPILOT_HOME", self.user / ".copilot")
+
+    @property
+    def opencode(self) -> Path:
+        """Opencode's directory: `opencode` in `XDG_CONFIG_HOME`, else in `~/.config`."""
+        return self._find("XDG_CONFIG_HOME", self.user / ".config") / "opencode"
+
+    @property
+    def goose(self) -> Path:
+        """Goose's directory: `config` in `GOOSE_PATH_ROOT`, else `goose` in `XDG_CONFIG_HOME`, else in `~/.config`."""
+        if root := self.variables.get("GOOSE_PATH_ROOT"):
+            return self.user / root / "config"
+        return self._find("XDG_CONFIG_HOME", self.user / ".config") / "goose"
+
+    def _find(self, variable: str, default: Path) -> Path:
+        return self.user / self.variables[variable] if self.variables.get(variable) else default
 
 
 def build_default_homes(user: Path, *, system: Path = Path("/")) -> AgentHomes:
@@ -59,11 +95,15 @@ def find_agent_homes(cwd: Path) -> AgentHomes:
     """Return the homes by the process environment. Nexus's own home (`--home`, NEXUS_HOME) does not matter."""
     defaults = build_default_homes(cwd / user_home())
     claude, codex, gemini = map(os.environ.get, ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"))
+    variables = {name: value for name in AGENT_VARIABLES if (value := os.environ.get(name))}
     return AgentHomes(
         defaults.user,
         cwd / claude if claude else defaults.claude,
         cwd / codex if codex else defaults.codex,
         cwd / gemini / ".gemini" if gemini else defaults.gemini,
+        variables={
+            name: str(cwd / value) if name in _DIRECTORY_VARIABLES else value for name, value in variables.items()
+        },
     )
 
 
@@ -73,6 +113,20 @@ def build_agent_home_layer(directory: Path, cwd: Path) -> Layer:
     if workspace is not None and directory.is_relative_to(workspace):
         return Layer("local", cwd, "local", root=cwd)
     return Layer("global", directory, "global")
+
+
+class NamedInstructions(NamedTuple):
+    """Instruction files that a settings file names.
+
+    Attributes:
+        pattern: A path or glob, or a URL.
+        path: The settings file.
+        is_own: True if it is the user's own, which may name any file.
+    """
+
+    pattern: str
+    path: Path
+    is_own: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +141,7 @@ class AgentSettings:
         excludes: Patterns of absolute paths that it does not read.
         mode: Which of CLAUDE.md and AGENTS.md it reads (Claude Code).
         policy: Instructions inside an administrator's settings, with their file (Claude Code).
+        instructions: Further instruction files that settings name (opencode).
         findings: Settings files that could not be used.
         skipped: Settings files that the agent does not use here.
     """
@@ -98,6 +153,7 @@ class AgentSettings:
     excludes: tuple[str, ...] = ()
     mode: InstructionFilesMode = "claude-md"
     policy: tuple[str, Path] | None = None
+    instructions: tuple[NamedInstructions, ...] = ()
     findings: tuple[Finding, ...] = ()
     skipped: tuple[SkippedFile, ...] = ()
 
@@ -224,6 +280,43 @@ def read_gemini_settings(cwd: Path, homes: AgentHomes) -> AgentSettings:
     return AgentSettings(tuple(dict.fromkeys((*names, GEMINI_FILE))), markers, findings=tuple(files.findings))
 
 
+def read_opencode_settings(cwd: Path, homes: AgentHomes) -> AgentSettings:
+    """Return opencode's settings: the user's, that of OPENCODE_CONFIG, then the project's from its root down."""
+    files = _SettingsFiles("opencode")
+    project = Layer("local", cwd, "local", root=cwd)
+    root = find_marked_directory(cwd, PROJECT_MARKERS) or cwd
+    own = [homes.opencode / name for name in OPENCODE_CONFIGS]
+    own += [Path(homes.variables["OPENCODE_CONFIG"])] if homes.variables.get("OPENCODE_CONFIG") else []
+    if named := homes.variables.get("OPENCODE_CONFIG_DIR"):
+        own += [Path(named) / name for name in OPENCODE_CONFIGS]
+    paths = [(path, build_agent_home_layer(path.parent, cwd)) for path in own]
+    for directory in reversed([each for each in (cwd, *cwd.parents) if each.is_relative_to(root)]):
+        paths += [(directory / place / name, project) for place in ("", ".opencode") for name in OPENCODE_CONFIGS]
+    instructions = [
+        NamedInstructions(each, path, layer.is_own)
+        for path, layer in paths
+        for each in files.texts(files.read_json(path, LayerReader(layer)), path, "instructions")
+    ]
+    is_claude_off = any(homes.variables.get(f"OPENCODE_DISABLE_CLAUDE_CODE{end}") for end in ("", "_PROMPT"))
+    names = ("AGENTS.md", *(() if is_claude_off else ("CLAUDE.md",)), "CONTEXT.md")
+    return AgentSettings(names, instructions=tuple(dict.fromkeys(instructions)), findings=tuple(files.findings))
+
+
+def read_goose_settings(cwd: Path, homes: AgentHomes) -> AgentSettings:
+    """Return the file names of goose: the variable CONTEXT_FILE_NAMES, else the user's settings, else its defaults."""
+    files = _SettingsFiles("goose")
+    path = homes.goose / "config.yaml"
+    settings = files.read_yaml_field(path, LayerReader(build_agent_home_layer(homes.goose, cwd)), "CONTEXT_FILE_NAMES")
+    names = files.texts(settings, path, "CONTEXT_FILE_NAMES", GOOSE_FILES)
+    if variable := homes.variables.get("CONTEXT_FILE_NAMES"):
+        try:
+            value = {"CONTEXT_FILE_NAMES": json.loads(variable)}
+        except ValueError:  # a name by itself is accepted, too
+            value = {"CONTEXT_FILE_NAMES": variable}
+        names = files.texts(value, path, "CONTEXT_FILE_NAMES", names)
+    return AgentSettings(names, findings=tuple(files.findings))
+
+
 def find_marked_directory(cwd: Path, markers: Sequence[str]) -> Path | None:
     """Return the nearest directory at or above `cwd` that contains one of the markers."""
     for directory in (cwd, *cwd.parents):
@@ -260,6 +353,28 @@ class _SettingsFiles:
             return self._object(path, text if isinstance(text, SkippedFile) else tomllib.loads(text))
         except (NexusError, tomllib.TOMLDecodeError, RecursionError) as error:
             return self._refuse(path, error)
+
+    def read_yaml_field(self, path: Path, admission: LayerReader, key: str) -> Mapping[str, Any]:
+        """Return one field of a YAML file, or {} if it is not there. The rest of the file is not parsed."""
+        from nexus_core.text.yaml_head import (
+            YamlHeadError,
+            parse_yaml_head,
+        )  # PyYAML is heavy, and few have such a file
+
+        try:
+            text = read_layer_text(path, admission, quote=False)
+        except NexusError as error:
+            return self._refuse(path, error)
+        if isinstance(text, SkippedFile):
+            return self._object(path, text)
+        found = re.search(rf"(?m)^{key}:.*(?:\n(?:[ \t-].*|[ \t]*$))*", text)
+        if found is None:
+            return {}
+        try:
+            return parse_yaml_head(found[0].split("\n"))
+        except YamlHeadError as error:
+            self._note(path, str(error), text.count("\n", 0, found.start()) + error.line + 1)
+            return {}
 
     def texts(
         self, settings: Mapping[str, Any], path: Path, key: str, otherwise: tuple[str, ...] = ()
@@ -320,8 +435,8 @@ _MAX_PATTERNS = 1_000  # expansions of one pattern with braces, the limit of Cla
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 
 
-def matches_any_glob(path: Path, patterns: Sequence[str]) -> bool:
-    """Return True if an absolute path matches one of some globs: `*`, `**`, `?`, `[…]` and `{a,b}`."""
+def matches_any_glob(path: PurePath, patterns: Sequence[str]) -> bool:
+    """Return True if a path matches one of some globs: `*`, `**`, `?`, `[…]` and `{a,b}`."""
     names = path.as_posix().split("/")
     return any(_matches_pattern(names, each.split("/")) for pattern in patterns for each in _expand_braces(pattern))
 

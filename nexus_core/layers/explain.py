@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
@@ -18,8 +18,10 @@ from nexus_core.files.places import find_workspace
 from nexus_core.files.read import REASON_MISSING, LayerReader, real_path
 from nexus_core.files.tree import list_files
 from nexus_core.layers import OWN_PROFILE
-from nexus_core.layers.agent_settings import build_agent_home_layer, find_agent_homes
+from nexus_core.layers.agent_profiles import PROFILES
+from nexus_core.layers.agent_settings import OPENCODE_CONFIGS, build_agent_home_layer, find_agent_homes
 from nexus_core.layers.context import LoadedContext
+from nexus_core.layers.instruction_files import strip_html_comments
 from nexus_core.layers.on_demand import (
     ON_DEMAND_PATHS,
     SKILL_FILE,
@@ -27,7 +29,7 @@ from nexus_core.layers.on_demand import (
     OnDemandFile,
     list_user_directories,
 )
-from nexus_core.layers.profiles import PROFILES, read_agent_view, strip_html_comments
+from nexus_core.layers.profiles import read_agent_view
 from nexus_core.text.front_matter import FrontMatterError, read_front_matter
 from nexus_core.text.sentences import SentenceMatcher
 from nexus_core.types.layers import Layer
@@ -49,13 +51,10 @@ AccessStatus = Literal["read", "on-demand", "elsewhere", "cut", "unread"]
 _INSTRUCTION_SUFFIXES = frozenset({".md", ".mdc", ".txt", ""})
 # Files for agents without a profile, by the start of their path below the repository or, for a bare name, by name.
 _OTHER_AGENTS = {
-    ".cursor/rules/": "Cursor",
-    ".cursorrules": "Cursor",
-    ".github/copilot-instructions.md": "GitHub Copilot",
-    ".github/instructions/": "GitHub Copilot",
     ".windsurf/rules/": "Windsurf",
     ".windsurfrules": "Windsurf",
-    ".clinerules": "Cline",
+    ".kiro/steering/": "Kiro",
+    ".junie/guidelines.md": "Junie",
 }
 # Settings by the end of their path, each with the agent that reads them.
 _SETTINGS_FILES = {
@@ -66,6 +65,8 @@ _SETTINGS_FILES = {
     ".codex/config.toml": "Codex",
     ".gemini/settings.json": "Gemini CLI",
 }
+# Settings at the root of a project, or below its `.opencode`.
+_OPENCODE_SETTINGS = frozenset(OPENCODE_CONFIGS)
 
 # A word after an @, as in `@docs/style.md`; a blank in a path is escaped, and a full stop ends the sentence.
 _IMPORT_WORD = re.compile(r"(?<!\S)@((?:\\ |[^\s`\0])*[^\s`.\0])")
@@ -244,11 +245,14 @@ def build_agent_indexes(
         load_in: Loads another directory of the project for Nexus.
     """
     homes = find_agent_homes(cwd)
+    list_once = cache(lambda: list_files(cwd))  # one search for all agents
 
     def read_in(agent: str, directory: Path) -> _AgentView:
         # Files loaded on demand count where the agent is started, not in directories to compare with.
         is_here = directory == cwd
-        seen = view if view is not None and is_here else read_agent_view(agent, directory, homes, nested=is_here)
+        seen = view
+        if seen is None or not is_here:
+            seen = read_agent_view(agent, directory, homes, nested=is_here, list_nested=list_once)
         return _AgentView(seen.texts, seen.skipped, seen.findings, seen.on_demand)
 
     def read_as_nexus(directory: Path) -> _AgentView:
@@ -296,7 +300,7 @@ def describe_unread_file(path: Path, root: Path) -> str:
     name = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
     for start, agent in _OTHER_AGENTS.items():
         if name.startswith(start) or f"/{start}" in name:
-            return f"a file for {agent}, which Nexus, Claude Code, Codex and Gemini CLI do not read"
+            return f"a file for {agent}, which neither Nexus nor an agent that --as knows reads"
     return "no agent reads this file by itself"
 
 
@@ -692,7 +696,7 @@ class _ProjectSearch:
         end = "/".join(path.parts[-2:])
         # An agent with a reason does not read the file, such as Codex in a project that it does not trust.
         unread = {each.name for each in readers if each.status == "unread" and not each.reason}
-        agent = _SETTINGS_FILES.get(end, "")
+        agent = _SETTINGS_FILES.get(end, "opencode" if path.name in _OPENCODE_SETTINGS else "")
         if agent in unread:
             home, cwd = path.parent.parent, self._context.cwd
             is_near = cwd.is_relative_to(home) or not path.is_relative_to(self._admission.root)

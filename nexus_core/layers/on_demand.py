@@ -27,6 +27,16 @@ ON_DEMAND_PATHS: dict[str, dict[str, str]] = {
     },
     "codex": {".codex/skills/": WHEN_SKILL_USED, ".agents/skills/": WHEN_SKILL_USED},
     "gemini": {".gemini/skills/": WHEN_SKILL_USED, ".agents/skills/": WHEN_SKILL_USED},
+    **{
+        agent: {f"{place}/skills/": WHEN_SKILL_USED for place in places}
+        for agent, places in {
+            "cursor": (".cursor", ".agents", ".claude", ".codex"),
+            "copilot": (".github", ".agents", ".claude"),
+            "opencode": (".opencode", ".agents", ".claude"),
+            "goose": (".goose", ".agents", ".claude"),
+            "cline": (".cline", ".clinerules", ".claude"),
+        }.items()
+    },
 }
 """By agent, the directories of files that it loads on demand, below a project, each with when."""
 
@@ -58,6 +68,15 @@ class OnDemandListing(NamedTuple):
 
 def list_user_directories(agent: str, homes: AgentHomes) -> dict[Path, str]:
     """Return the user's directories from which an agent loads files on demand, each with when."""
+    others = {
+        "cursor": [homes.user / place for place in (".cursor", ".agents", ".claude", ".codex")],
+        "copilot": [homes.copilot, homes.user / ".agents", homes.claude],
+        "opencode": [homes.opencode, homes.user / ".agents", homes.claude],
+        "goose": [homes.goose, homes.goose.with_name("agents"), homes.claude],
+        "cline": [homes.user / ".cline"],
+    }
+    if agent in others:
+        return {place / "skills": WHEN_SKILL_USED for place in others[agent]}
     home = {"claude": homes.claude, "codex": homes.codex, "gemini": homes.gemini}[agent]
     shared = {homes.user / ".agents/skills": WHEN_SKILL_USED}
     own = {home / place.partition("/")[2]: when for place, when in ON_DEMAND_PATHS[agent].items() if agent in place}
@@ -68,7 +87,7 @@ def list_on_demand_files(agent: str, cwd: Path, root: Path, homes: AgentHomes) -
     """Return the files that an agent loads on demand when it is started in a directory, except those below it.
 
     Args:
-        agent: `claude`, `codex` or `gemini`.
+        agent: The agent, by its key in `PROFILES`.
         cwd: The directory.
         root: The project; links in it must not lead outside.
         homes: The directories of the user's agents.

@@ -305,7 +305,7 @@ def repair_surrogates(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-OTHER_AGENTS = ("Claude", "Codex", "Gemini")
+OTHER_AGENTS = ("Claude", "Codex", "Gemini", "Cursor", "Copilot", "opencode", "goose", "Cline")
 """Other agents whose view of a prompt can be shown."""
 AGENT_INSTRUCTIONS_TITLE = "{agent} Instructions ({place})"
 """The title of a text that such an agent would read."""

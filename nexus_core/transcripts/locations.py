@@ -101,14 +101,21 @@ def find_all_transcripts(readers: Iterable[TranscriptReader]) -> tuple[list[Tran
     return [each for each in opened if each is not None], max(len(found) - _MAX_LISTED_FILES, 0)
 
 
-def find_newest_transcripts(limit: int) -> tuple[list[TranscriptFile], int]:
+def find_newest_transcripts(limit: int, readers: Iterable[TranscriptReader] = ()) -> tuple[list[TranscriptFile], int]:
     """Return the newest transcripts of all programs and directories, newest first, and how many more there are.
 
-    Subagents and empty files do not count. Only the files that are returned are opened.
+    Subagents of `PROGRAMS` and empty files do not count. Only the files that are returned are opened.
+
+    Args:
+        limit: How many to return.
+        readers: Readers of plugins, whose files are among them.
     """
     found: list[tuple[float, Path, str]] = []
-    for program, list_all in _LISTINGS.items():
-        for path in list_all():
+    listings = dict(_LISTINGS)
+    for reader in readers:
+        listings.setdefault(reader.name, partial(_list_reader, reader))
+    for program, list_all in listings.items():
+        for path in dict.fromkeys(list_all()):
             try:
                 stat = path.lstat()
             except OSError:
@@ -249,6 +256,8 @@ _SEARCHES: dict[str, Callable[[Iterable[str]], Iterator[Path]]] = {
 }
 PROGRAMS = tuple(_SEARCHES)
 """The programs whose transcripts are found."""
+PROGRAM_NAMES = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI", "pi": "pi"}
+"""Their product names."""
 
 
 def _find_folders(root: Path, name: str) -> list[Path]:

@@ -376,3 +376,15 @@ def test_a_text_that_is_not_utf_8_does_not_hide_invalid_settings(cli: Cli, work:
     codes = [each["code"] for each in json.loads(cli("doctor", "--json").out)["findings"]]
 
     assert sorted(codes) == ["invalid-setting", "unreadable-file"]
+
+
+def test_the_files_of_another_agent_are_diagnosed(cli: Cli, work: Path) -> None:
+    broken = "---\nglobs: [a\n---\nrule\n"
+    write_files(work, {".git/HEAD": "", ".cursor/rules/x.mdc": broken, ".cursor/rules/y.md": "rule\n"})
+
+    outcome, document = cli("doctor", "--as", "cursor"), json.loads(cli("doctor", "--as", "cursor", "--json").out)
+
+    assert outcome.code == 1
+    assert outcome.out.startswith(f"{work}/.cursor/rules/x.mdc:2: front matter that cannot be parsed: ")
+    assert [each["code"] for each in document["findings"]] == ["profile-front-matter", "profile-ignored"]
+    assert cli("doctor", "--as", "goose").code == 0

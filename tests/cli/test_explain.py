@@ -12,6 +12,8 @@ from nexus_core.types.ledger import NewStep, Step
 from tests.conftest import Cli, Outcome
 from tests.session.support import says
 
+RULE_AGENTS = "Cursor, GitHub Copilot, opencode, goose and Cline"
+
 
 def test_a_setting_is_explained_with_what_it_overrode(cli: Cli, work: Path, nexus_home: Path) -> None:
     write_files(nexus_home, {"config.json": '{"provider": {"model": "own"}}'})
@@ -117,7 +119,7 @@ def test_a_sentence_is_traced_to_its_file_and_line(cli: Cli, work: Path) -> None
     first, second = cli("explain", "log a token").out.splitlines()
 
     assert first.split() == ["Project", "Configuration", f"{work}/.nexus3/NEXUS.md:3", "in", "the", "prompt"]
-    assert second == "  Claude Code, Codex and Gemini CLI do not read NEXUS.md"
+    assert second == f"  Claude Code, Codex, Gemini CLI, {RULE_AGENTS} do not read NEXUS.md"
 
 
 def test_a_computed_sentence_is_traced_to_its_plugin(cli: Cli) -> None:
@@ -205,7 +207,7 @@ def test_a_sentence_of_an_imported_file_is_found_there(cli: Cli, work: Path) -> 
 # ---- anywhere in the project -----------------------------------------------------------------------------------------
 
 RULES = "# Rules\n\n1. Use tabs.\n\n- **Silently ignore** files that are\n  `generated`, [always](docs/why.md).\n"
-UNREAD = ", which Nexus, Claude Code, Codex and Gemini CLI do not read"
+UNREAD = ", which neither Nexus nor an agent that --as knows reads"
 
 
 @pytest.fixture
@@ -222,6 +224,7 @@ def project(work: Path) -> Path:
             ".claude/rules/ts.md": "---\npaths: src/*.ts\n---\nNo enums.\n",
             ".cursor/rules/style.mdc": "---\nalwaysApply: true\n---\nCursor likes blue.\n",
             ".github/copilot-instructions.md": "Copilot likes green.\n",
+            ".windsurf/rules/style.md": "Windsurf likes red.\n",
             "docs/why.md": "Because of the weather.\n",
         },
     )
@@ -289,14 +292,15 @@ def test_an_option_with_a_value_that_has_blanks_stays_an_option(cli: Cli, work: 
 def test_a_sentence_says_who_reads_its_file_and_who_does_not(cli: Cli, work: Path) -> None:
     assert cli("explain", "Use tabs.").out.splitlines() == [
         f"Workspace Rules (work)  {work}/AGENTS.md:3  in the prompt",
-        "  also read by Codex",
+        f"  also read by Codex, {RULE_AGENTS}",
         "  Claude Code does not read AGENTS.md: CLAUDE.md comes first",
         "  Gemini CLI does not read AGENTS.md",
     ]
-    assert cli("explain", "Be brief.").out.splitlines()[-3:] == [
+    assert cli("explain", "Be brief.").out.splitlines()[-4:] == [
         f"{work}/CLAUDE.md:3  not in the prompt: AGENTS.md comes first",
-        "  read by Claude Code",
-        "  Codex and Gemini CLI do not read CLAUDE.md",
+        "  read by Claude Code and GitHub Copilot",
+        "  Codex, Gemini CLI, Cursor, goose and Cline do not read CLAUDE.md",
+        "  opencode does not read CLAUDE.md: AGENTS.md comes first",
     ]
 
 
@@ -309,7 +313,8 @@ def test_a_sentence_says_who_reads_its_file_and_who_does_not(cli: Cli, work: Pat
             [
                 "{work}/web/CLAUDE.md:1  not in the prompt here: read only in {work}/web and below",
                 "  Claude Code loads it on demand, when it reads or changes a file in web/",
-                "  Codex and Gemini CLI do not read CLAUDE.md",
+                "  Codex, Gemini CLI, Cursor, GitHub Copilot, goose and Cline do not read CLAUDE.md",
+                "  opencode loads it on demand, when it reads a file in web/",
             ],
         ),
         (
@@ -318,7 +323,10 @@ def test_a_sentence_says_who_reads_its_file_and_who_does_not(cli: Cli, work: Pat
                 "{work}/api/AGENTS.md:1  not in the prompt here: read only in {work}/api and below",
                 "  Claude Code does not read AGENTS.md: CLAUDE.md comes first",
                 "  Codex reads it only in {work}/api and below",
+                "  Cursor, GitHub Copilot and goose load it on demand, when it works on a file in api/",
                 "  Gemini CLI does not read AGENTS.md",
+                "  opencode loads it on demand, when it reads a file in api/",
+                "  read by Cline",
             ],
         ),
         (
@@ -326,16 +334,34 @@ def test_a_sentence_says_who_reads_its_file_and_who_does_not(cli: Cli, work: Pat
             [
                 "{work}/.claude/rules/ts.md:4  not in the prompt: Nexus does not read ts.md",
                 "  Claude Code loads it on demand, for files that match src/*.ts",
-                "  Codex and Gemini CLI do not read ts.md",
+                f"  Codex, Gemini CLI, {RULE_AGENTS} do not read ts.md",
             ],
         ),
         (
             "Cursor likes blue",
-            [f"{{work}}/.cursor/rules/style.mdc:4  not in the prompt: a file for Cursor{UNREAD}"],
+            [
+                "{work}/.cursor/rules/style.mdc:4  not in the prompt: Nexus does not read style.mdc",
+                "  read by Cursor and Cline",
+                "  Claude Code, Codex, Gemini CLI, GitHub Copilot, opencode and goose do not read style.mdc",
+            ],
         ),
         (
             "copilot likes **green**",
-            [f"{{work}}/.github/copilot-instructions.md:1  not in the prompt: a file for GitHub Copilot{UNREAD}"],
+            [
+                (
+                    "{work}/.github/copilot-instructions.md:1  not in the prompt: Nexus does not read"
+                    " copilot-instructions.md"
+                ),
+                "  read by GitHub Copilot",
+                (
+                    "  Claude Code, Codex, Gemini CLI, Cursor, opencode, goose and Cline do not read"
+                    " copilot-instructions.md"
+                ),
+            ],
+        ),
+        (
+            "windsurf likes red",
+            [f"{{work}}/.windsurf/rules/style.md:1  not in the prompt: a file for Windsurf{UNREAD}"],
         ),
         ("because of the weather", ["{work}/docs/why.md:1  not in the prompt: no agent reads this file by itself"]),
     ],
@@ -344,15 +370,16 @@ def test_a_sentence_that_is_not_in_the_prompt_says_why(cli: Cli, work: Path, sen
     outcome = cli("explain", sentence)
 
     assert outcome.code == 0
-    assert outcome.out.splitlines() == [line.format(work=work) for line in lines]
+    first, *rest = outcome.out.splitlines()
+    assert [first, *sorted(rest)] == [lines[0].format(work=work), *sorted(line.format(work=work) for line in lines[1:])]
 
 
 @pytest.mark.usefixtures("project")
 @pytest.mark.parametrize(
     ("path", "line"),
     [
-        (".cursor/rules", "{work}/.cursor/rules/style.mdc  not in the prompt: a file for Cursor"),
-        (".github/copilot-instructions.md", "{work}/.github/copilot-instructions.md  not in the prompt: a file for"),
+        (".cursor/rules", "{work}/.cursor/rules/style.mdc  not in the prompt: Nexus does not read style.mdc"),
+        (".windsurf/rules", "{work}/.windsurf/rules/style.md  not in the prompt: a file for Windsurf"),
         ("web/CLAUDE.md", "{work}/web/CLAUDE.md  not in the prompt here: read only in {work}/web and below"),
         ("docs/", "{work}/docs/why.md  not in the prompt: no agent reads this file by itself"),
         ("AGENTS.md", "{work}/AGENTS.md  in the prompt (local)"),
@@ -427,10 +454,22 @@ SKILL = "---\nname: {0}\ndescription: Does the {0} thing.\n---\nPush the {0} but
 @pytest.mark.parametrize(
     ("place", "readers"),
     [
-        (".nexus3", ("", "Claude Code, Codex and Gemini CLI do not read SKILL.md")),
-        (".claude", ("Claude Code loads", "Codex and Gemini CLI do not read SKILL.md")),
-        (".agents", ("Codex and Gemini CLI load", "Claude Code does not read SKILL.md")),
-        (".codex", ("Codex loads", "Claude Code and Gemini CLI do not read SKILL.md")),
+        (".nexus3", ("", f"Claude Code, Codex, Gemini CLI, {RULE_AGENTS} do not read SKILL.md")),
+        (".claude", (f"Claude Code, {RULE_AGENTS} load", "Codex and Gemini CLI do not read SKILL.md")),
+        (
+            ".agents",
+            (
+                "Codex, Gemini CLI, Cursor, GitHub Copilot, opencode and goose load",
+                "Claude Code and Cline do not read SKILL.md",
+            ),
+        ),
+        (
+            ".codex",
+            (
+                "Codex and Cursor load",
+                "Claude Code, Gemini CLI, GitHub Copilot, opencode, goose and Cline do not read SKILL.md",
+            ),
+        ),
     ],
 )
 @pytest.mark.parametrize("part", ["description", "guide", "path"])
@@ -467,7 +506,8 @@ def test_a_skill_of_the_user_is_found(cli: Cli, tmp_path: Path, monkeypatch: pyt
     path = f"{tmp_path}/home/.agents/skills/y/SKILL.md"
     assert f"{path}:3  its description is in the prompt" in description
     assert f"{path}:5  loaded on demand, by `nexus skill show y`\n" in guide
-    assert "  Codex and Gemini CLI load it on demand, when the skill is used\n" in guide
+    loading = "Codex, Gemini CLI, Cursor, GitHub Copilot and opencode"
+    assert f"  {loading} load it on demand, when the skill is used\n" in guide
 
 
 def test_a_skill_that_is_turned_off_or_of_another_directory_is_said_to_be(
@@ -538,6 +578,11 @@ def test_a_sentence_as_json_has_every_agent_and_how_far_the_search_went(cli: Cli
         ("claude", "Claude Code", "unread"),
         ("codex", "Codex", "unread"),
         ("gemini", "Gemini CLI", "unread"),
+        ("cursor", "Cursor", "read"),
+        ("copilot", "GitHub Copilot", "unread"),
+        ("opencode", "opencode", "unread"),
+        ("goose", "goose", "unread"),
+        ("cline", "Cline", "read"),
     ]
     assert (document["searched"]["root"], document["searched"]["complete"]) == (str(work), True)
     assert sorted(document["searched"]) == ["bytes", "complete", "files", "root"]
@@ -597,9 +642,9 @@ def test_a_file_that_could_not_be_searched_is_counted_as_missing(
     ("place", "agents"),
     [
         (".nexus3", ["nexus"]),
-        (".claude", ["nexus", "claude"]),
-        (".agents", ["nexus", "codex", "gemini"]),
-        (".codex", ["nexus", "codex"]),
+        (".claude", ["nexus", "claude", "cursor", "copilot", "opencode", "goose", "cline"]),
+        (".agents", ["nexus", "codex", "gemini", "cursor", "copilot", "opencode", "goose"]),
+        (".codex", ["nexus", "codex", "cursor"]),
         (".gemini", ["gemini"]),
     ],
 )
@@ -784,11 +829,14 @@ def test_an_imported_file_has_the_same_explanation_by_its_path_and_by_its_direct
     by_path, by_directory = cli("explain", "docs/style.md").out, cli("explain", "./docs").out
 
     assert by_path == by_directory
-    assert by_path.splitlines() == [
-        f"{work}/docs/style.md  in the prompt, imported by {work}/AGENTS.md",
-        f"  also read by Claude Code, imported by {work}/CLAUDE.md",
-        "  Codex and Gemini CLI do not read style.md",
-    ]
+    assert sorted(by_path.splitlines()) == sorted(
+        [
+            f"{work}/docs/style.md  in the prompt, imported by {work}/AGENTS.md",
+            f"  also read by goose, imported by {work}/AGENTS.md",
+            f"  also read by Claude Code, imported by {work}/CLAUDE.md",
+            "  Codex, Gemini CLI, Cursor, GitHub Copilot, opencode and Cline do not read style.md",
+        ]
+    )
 
 
 def test_a_file_of_a_directory_is_explained_once_if_it_has_the_name_of_the_directory_in_it(

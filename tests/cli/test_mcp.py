@@ -471,6 +471,19 @@ def test_a_variable_that_need_not_be_set_need_not_be_set_elsewhere(cli: Cli, nex
     assert outcome.err == ""
 
 
+def test_claude_desktop_gets_programs_only_and_is_said_to_resolve_no_references(cli: Cli, nexus_home: Path) -> None:
+    local = {"name": "local", "command": ["run", "-v"], "cwd": "/srv", "env": {"KEY": "${KEY}"}}
+    own(nexus_home, {"servers": [local, {"name": "web", "url": "https://web.example/mcp"}]})
+
+    outcome = cli("mcp", "export", "--format", "claude-desktop")
+
+    entry = {"command": "run", "args": ["-v"], "env": {"KEY": "${KEY}"}}
+    assert json.loads(outcome.out) == {"mcpServers": {"local": entry}}
+    assert "Claude Desktop does not resolve the references in 'local'" in outcome.err
+    assert "Claude Desktop has no 'cwd' in this file" in outcome.err
+    assert "add 'web' as a connector in its settings" in outcome.err
+
+
 def test_claude_is_told_apart_by_the_places_that_it_does_not_look_up(cli: Cli, nexus_home: Path) -> None:
     own(nexus_home, {"servers": [{"name": "a", "command": ["${userHome}/x", "${workspaceFolder}"]}]})
 
@@ -918,6 +931,7 @@ QUIET = [
     "mcp export --format cursor",
     "mcp export --format gemini",
     "mcp export --format opencode",
+    "mcp export --format claude-desktop",
     "mcp disable run-0 --dry-run",
     "mcp enable run-1",
     "mcp disable go-1",

@@ -241,3 +241,21 @@ def test_skills_that_another_agent_loads_on_demand_are_listed_as_explain_says(cl
     assert document["on_demand"] == [{"path": skill, "when": when, "paths": []}]
     assert "not reproduced: the descriptions of skills" in document["unknown"]
     assert f"loaded on demand, {when}" in cli("explain", skill, "--as", "claude").out
+
+
+def test_a_rule_for_some_files_is_shown_for_such_a_file_and_listed_otherwise(cli: Cli, work: Path) -> None:
+    write_files(work, {".git/HEAD": "", ".cursor/rules/ts.mdc": "---\nglobs: *.ts\n---\nUse strict types.\n"})
+
+    apart, there = cli("show", "--as", "cursor"), cli("show", "--as", "cursor", "--file", "src/a.ts")
+
+    assert "Use strict types." not in apart.out
+    assert f"On demand: {work}/.cursor/rules/ts.mdc, for files that match *.ts" in apart.err
+    assert "Use strict types." in there.out
+
+
+@pytest.mark.parametrize("command", ["show", "layers", "doctor", "context"])
+def test_a_file_without_another_agent_is_a_usage_error(cli: Cli, command: str) -> None:
+    outcome = cli(command, "--file", "a.ts")
+
+    assert outcome.code == 2
+    assert "--file is about the rules of another agent" in outcome.err

@@ -76,8 +76,8 @@ def test_what_went_wrong_is_in_the_status(cli: Cli, install_plugin: InstallPlugi
 @pytest.mark.parametrize(
     ("name", "others"),
     [
-        ("AGENTS.md", "Claude: AGENTS.md; Codex: AGENTS.md; Gemini: none"),
-        ("CLAUDE.md", "Claude: CLAUDE.md; Codex: none; Gemini: none"),
+        ("AGENTS.md", "Claude, Codex, Cursor, Copilot, opencode, goose, Cline: AGENTS.md; Gemini: none"),
+        ("CLAUDE.md", "Claude, Copilot, opencode: CLAUDE.md; Codex, Gemini, Cursor, goose, Cline: none"),
     ],
 )
 def test_a_repository_with_nothing_but_the_rules_of_other_tools_gives_a_picture(
@@ -258,7 +258,9 @@ def test_the_facts_as_json(cli: Cli, work: Path) -> None:
 
     assert document["layers"][-1] == {"name": "local", "directory": f"{work}/.nexus3", "characters": 8}
     assert document["instructions"][-1] == f"{work}/CLAUDE.md"
-    assert document["other_agents"] == {"claude": [f"{work}/CLAUDE.md"], "codex": [], "gemini": []}
+    readers = {name for name, files in document["other_agents"].items() if files == [f"{work}/CLAUDE.md"]}
+    assert readers == {"claude", "copilot", "opencode"}
+    assert document["other_agents"]["codex"] == []
     assert document["servers"][0] == {"name": "github", "status": "not approved", "layer": "local", "shadows": None}
     assert (document["model"], document["permission_level"]) == (None, "trusted")
     assert document["next"] == ["nexus trust status", "nexus show"]

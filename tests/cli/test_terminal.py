@@ -307,12 +307,13 @@ def test_quitting_shows_nothing(work: Path, user: Path) -> None:
     assert "ROLE" not in screen.text
 
 
-def test_machine_without_transcripts_is_told_where_they_were_looked_for(work: Path, tmp_path: Path) -> None:
+def test_machine_without_transcripts_is_told_whose_were_looked_for(work: Path, tmp_path: Path) -> None:
     screen = run_in_terminal(["context"], work, rows=90, variables={"HOME": str(tmp_path / "nobody"), **NO_OTHERS})
 
     text = screen.text.replace("\n", " ")
     assert screen.code == 0
-    assert "No transcripts of Claude Code, Codex, Gemini CLI or pi were found in ~/.claude/projects," in text
+    assert "No transcripts of Claude Code, Codex, Gemini CLI, pi, " in text
+    assert " were found. This is what a request from here would send." in text
     assert "`nexus context FILE`" in text
     assert "ZONE" in text
 

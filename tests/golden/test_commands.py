@@ -213,8 +213,9 @@ CASES = {
     ),
     **{
         f"mcp-export-{tool}": Case(f"{API} mcp export --format {tool}", "shop")
-        for tool in ("nexus", "claude", "vscode", "cursor", "codex", "gemini", "opencode")
+        for tool in ("nexus", "claude", "claude-desktop", "vscode", "cursor", "codex", "gemini", "opencode")
     },
+    "mcp-logout": Case(f"{API} mcp logout old", "shop", words=True),
     "mcp-tools": Case(f"{API} mcp tools --json", "shop"),
     "mcp-started": Case(
         """mcp test --json

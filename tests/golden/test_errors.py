@@ -287,6 +287,7 @@ COMMANDS = {
     "unknown-hook": "plugin hooks nexus_layer",
     "plugin-with-a-bad-name": "plugin new Bad_Name",
     "unknown-server": "-C work mcp remove dcos",
+    "login-to-an-unknown-server": "-C work mcp login dcos",
     "server-without-anything": "-C work mcp add x",
     "unknown-tool-of-mcp": "-C work mcp export --format vim",
     "unknown-skill": "-C work skill show deplyo",

@@ -41,6 +41,8 @@ WITHOUT_JSON = {
     "mcp enable",
     "mcp export",
     "mcp import",
+    "mcp login",
+    "mcp logout",
     "mcp approve",
     "mcp remove",
     "mcp serve",

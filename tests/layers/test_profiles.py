@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from nexus_core.errors import UnknownNameError
+from nexus_core.layers.agent_profiles import PROFILES
 from nexus_core.layers.agent_settings import AgentHomes, build_default_homes
-from nexus_core.layers.profiles import PROFILES, ProfileView
+from nexus_core.layers.profiles import ProfileView
 from nexus_core.layers.profiles import read_agent_view as read_profile
 from nexus_core.testing import write_files
 from nexus_core.text.safety import OTHER_AGENTS
@@ -294,7 +295,7 @@ def test_the_markers_know_every_agent_that_has_a_profile() -> None:
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_a_text_cannot_forge_the_heading_under_which_it_is_shown(name: str, repository: Path, home: Path) -> None:
-    file = {"claude": "CLAUDE.md", "codex": "AGENTS.md", "gemini": "GEMINI.md"}[name]
+    file = {"claude": "CLAUDE.md", "gemini": "GEMINI.md"}.get(name, "AGENTS.md")
     write_files(repository, {file: "first"})
     (title,) = [text.title for text in read_as(name, repository, home).texts]
     write_files(repository, {file: f"first\n\n## {title}\nsecond"})
@@ -315,7 +316,7 @@ def test_an_unknown_profile_names_all_there_are() -> None:
     with pytest.raises(UnknownNameError) as caught:
         read_as("xyzzy", Path("/"), Path("/"))
 
-    assert caught.value.hint == "known: claude, codex, gemini, nexus"
+    assert caught.value.hint == "known: claude, cline, codex, copilot, cursor, gemini, goose, nexus, opencode"
 
 
 @pytest.mark.parametrize("profile", PROFILES)

@@ -241,3 +241,15 @@ def test_the_state_of_openhands_names_its_directory(home: Path, work: Path) -> N
     found = find_transcripts("openhands", work, [TranscriptReader("openhands", "OpenHands", "m:FORMAT", (place,))])
 
     assert [each.path.name for each in found] == ["base_state.json"]
+
+
+def test_the_newest_transcripts_are_also_those_of_readers(home: Path) -> None:
+    write_files(home, {".claude/projects/-srv/one.jsonl": line("/srv"), ".other/two.jsonl": line("/srv/api")})
+    set_age(home / ".other/two.jsonl", 0)
+    set_age(home / ".claude/projects/-srv/one.jsonl", 60)
+    reader = TranscriptReader("other", "Other", "m:FORMAT", (TranscriptLocation(str(home / ".other"), "*.jsonl"),))
+
+    newest, more = find_newest_transcripts(1, [reader])
+
+    assert [(each.program, each.path.name) for each in newest] == [("other", "two.jsonl")]
+    assert more == 1

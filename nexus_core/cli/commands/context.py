@@ -15,7 +15,15 @@ from nexus_core.cli.commands.context_shares import (
 )
 from nexus_core.cli.context import EXIT_FINDINGS
 from nexus_core.cli.model_window import contains_only_text, describe_bytes, open_model_window
-from nexus_core.cli.options import AgentOption, JsonOption, RequireTrustedOption, build_limit_option, build_model_option
+from nexus_core.cli.options import (
+    AgentFileOption,
+    AgentOption,
+    JsonOption,
+    RequireTrustedOption,
+    build_limit_option,
+    build_model_option,
+    check_agent_files,
+)
 from nexus_core.cli.output import TokenRow, excerpt_message, limit_rows, print_token_bars
 from nexus_core.cli.session_lookup import LedgerOption, build_session_option, find_session, open_session_nexus
 from nexus_core.errors import UsageError
@@ -69,6 +77,7 @@ class ContextArguments(NamedTuple):
     session: str
     ledger: str
     profile: str
+    files: tuple[str, ...]
     top: int
     tree: bool
     json: bool
@@ -81,6 +90,7 @@ _NO_ARGUMENTS = ContextArguments(
     session="",
     ledger="",
     profile=OWN_PROFILE,
+    files=(),
     top=_DEFAULT_TOP,
     tree=False,
     json=False,
@@ -99,6 +109,7 @@ def context(
     tree: TreeOption = False,
     everything: IncludeCompactedOption = False,
     profile: AgentOption = OWN_PROFILE,
+    agent_file: AgentFileOption = None,
     ledger: LedgerOption = "",
     json: JsonOption = False,
     require_trusted: RequireTrustedOption = False,
@@ -117,6 +128,7 @@ def context(
         session=session,
         ledger=ledger,
         profile=profile,
+        files=check_agent_files(profile, agent_file),
         top=top,
         tree=tree,
         json=json,
@@ -283,7 +295,7 @@ def _subtract_margin(context: AssembledContext) -> list[int]:
 
 
 def _break_down_agent_prompt(nexus: Nexus, cli: CliContext, wanted: ContextArguments) -> RequestBreakdown:
-    context = nexus.context(profile=wanted.profile)
+    context = nexus.context(profile=wanted.profile, files=wanted.files)
     cli.review(context.loaded, require_trusted=wanted.require_trusted)
     measure = open_model_window(nexus, nexus.load().settings, wanted.model)
     count = measure.counter.count

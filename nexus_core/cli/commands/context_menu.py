@@ -14,13 +14,14 @@ from nexus_core.errors import UsageError
 from nexus_core.files.places import user_home
 from nexus_core.text.console import format_bytes
 from nexus_core.text.safety import visible_line
-from nexus_core.transcripts.locations import find_newest_transcripts, get_transcripts_directory
+from nexus_core.transcripts.locations import PROGRAM_NAMES, find_newest_transcripts
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from nexus_core.cli.context import CliContext
     from nexus_core.transcripts.locations import TranscriptFile
 
-_AGENT_NAMES = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI", "pi": "pi"}
 _MAX_OFFERED = 9
 """Transcripts that are offered; more are not read before the newest is taken."""
 _MAX_QUESTIONS = 3
@@ -33,22 +34,24 @@ def choose_transcript(cli: CliContext) -> str | None:
     Without a terminal nothing is chosen: the newest transcript is named on standard error with the command that shows
     it. Where there are none, a person at a terminal is told what to do about that.
     """
+    readers = cli.transcript_readers()
+    names = PROGRAM_NAMES | {reader.name: reader.program for reader in readers}
     if not (cli.can_ask and cli.console.is_terminal):
-        newest, _ = find_newest_transcripts(1)
+        newest, _ = find_newest_transcripts(1, readers)
         for each in newest:
-            cli.console.message(f"(the newest transcript here is {_describe(each)}: {_format_command(each)})")
+            described = _describe(each, names)
+            cli.console.message(f"(the newest transcript here is {described}: {_format_command(each)})")
         return None
-    found, more = find_newest_transcripts(_MAX_OFFERED)
+    found, more = find_newest_transcripts(_MAX_OFFERED, readers)
     if not found:
-        places = ", ".join(_shorten_home(str(get_transcripts_directory(program))) for program in _AGENT_NAMES)
-        *agents, last = _AGENT_NAMES.values()
-        what = f"No transcripts of {', '.join(agents)} or {last} were found in {places}."
+        *agents, last = dict.fromkeys(names.values())
+        what = f"No transcripts of {', '.join(agents)} or {last} were found."
         here = "This is what a request from here would send."
         cli.console.message(
             visible_line(f"{what} {here} `nexus context FILE` shows a conversation of any agent or API.")
         )
         return None
-    _print_menu(cli, found, more)
+    _print_menu(cli, found, more, names)
     chosen = _ask(cli, len(found))
     if chosen is None:
         return None
@@ -56,11 +59,11 @@ def choose_transcript(cli: CliContext) -> str | None:
     return str(found[chosen].path)
 
 
-def _print_menu(cli: CliContext, found: list[TranscriptFile], more: int) -> None:
+def _print_menu(cli: CliContext, found: list[TranscriptFile], more: int, names: Mapping[str, str]) -> None:
     rows = [
         (
             str(number),
-            _AGENT_NAMES[each.program],
+            names.get(each.program, each.program),
             format_time(int(each.changed * 1000)),
             format_bytes(each.size),
             _shorten_home(each.directory) or "-",
@@ -105,10 +108,10 @@ def _ask(cli: CliContext, number: int) -> int | None:
     raise UsageError(f"{line.strip()!r} is not one of them", hint=hint)
 
 
-def _describe(each: TranscriptFile) -> str:
+def _describe(each: TranscriptFile, names: Mapping[str, str]) -> str:
     where = f" in {_shorten_home(each.directory)}" if each.directory else ""
-    what = f"{_AGENT_NAMES[each.program]}{where}, {format_time(int(each.changed * 1000))}, {format_bytes(each.size)}"
-    return visible_line(what)
+    name, changed = names.get(each.program, each.program), format_time(int(each.changed * 1000))
+    return visible_line(f"{name}{where}, {changed}, {format_bytes(each.size)}")
 
 
 def _format_command(each: TranscriptFile) -> str:

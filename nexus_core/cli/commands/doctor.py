@@ -12,9 +12,10 @@ import typer
 
 from nexus_core.cli.commands.plugin import find_replacements
 from nexus_core.cli.context import EXIT_FINDINGS
-from nexus_core.cli.options import JsonOption
+from nexus_core.cli.options import AgentFileOption, AgentOption, JsonOption, check_agent_files
 from nexus_core.errors import ConfigError, FileError
 from nexus_core.host.discovery import OWN_DISTRIBUTION
+from nexus_core.layers import OWN_PROFILE
 from nexus_core.layers.diagnose import DIAGNOSTIC_CHECKS, diagnose, find_volatile_sections
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
@@ -44,24 +45,40 @@ _CODE_MEANINGS = {
     "unknown-name": "A setting names a plugin, summarizer or API that does not exist",
     "guessed-model": "provider.model is not in the table of models; a model with a similar name is assumed",
     "unknown-model": "provider.model is unknown, so its context window is assumed",
+    "profile-cap": "With --as: a limit of that agent cuts a file, or leaves no room for it",
+    "profile-front-matter": "With --as: the front matter of a rule cannot be parsed, or has an odd value",
+    "profile-ignored": "With --as: that agent ignores a file in its directory, or finds nothing under a name",
+    "profile-settings": "With --as: a settings file of that agent cannot be used",
+    "profile-unread": "With --as: that agent would read something that is not shown here",
 }
 
 CodesOption = Annotated[bool, typer.Option("--codes", help="Explain the codes instead of looking for problems.")]
 
 
-@app.command(epilog="\b\nExamples:\n  nexus doctor\n  nexus -C services/auth doctor --json")
-def doctor(ctx: typer.Context, json: JsonOption = False, codes: CodesOption = False) -> None:
+@app.command(epilog="\b\nExamples:\n  nexus -C services/auth doctor --json\n  nexus doctor --as cursor")
+def doctor(
+    ctx: typer.Context,
+    profile: AgentOption = OWN_PROFILE,
+    file: AgentFileOption = None,
+    json: JsonOption = False,
+    codes: CodesOption = False,
+) -> None:
     """Find problems in this directory's configuration.
 
-    Exits with 1 if there are any.
+    With --as, find those of another agent's instruction files: rules that it cannot parse, files that it ignores or
+    cuts, settings that it cannot use. Exits with 1 if there are any.
     """
     cli: CliContext = ctx.obj
     if codes:
         _print_codes(cli, json=json)
         return
+    files = check_agent_files(profile, file)
     with cli.nexus(strict=False, warn=False) as nexus:  # a broken plugin is a finding, neither less nor more
-        loaded, faults = _load_or_find_errors(nexus)
-        findings = sorted([*faults, *find_problems(nexus, loaded), *find_other_command()], key=_sort_key)
+        if profile != OWN_PROFILE:
+            findings = sorted(nexus.context(profile=profile, files=files).loaded.findings, key=_sort_key)
+        else:
+            loaded, faults = _load_or_find_errors(nexus)
+            findings = sorted([*faults, *find_problems(nexus, loaded), *find_other_command()], key=_sort_key)
     if json:
         cli.console.json({"schema": 1, "findings": [_finding_to_json(finding) for finding in findings]})
     else:

@@ -98,7 +98,7 @@ def explain(
     """Show where a setting, server, file or sentence comes from.
 
     What it overrode is shown, too, or why it is not there. A sentence is found wherever it is in the project, with the
-    agents that read it there: Nexus, Claude Code, Codex, Gemini CLI. With --session, say which section or step of a
+    agents that read it there: Nexus and those that --as names. With --session, say which section or step of a
     session a sentence is in, and why a step is not sent.
     """
     cli: CliContext = ctx.obj

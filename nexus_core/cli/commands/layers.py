@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nexus_core.cli.commands.show import profile_view_to_json
-from nexus_core.cli.options import AgentOption, JsonOption, RequireTrustedOption
+from nexus_core.cli.options import AgentFileOption, AgentOption, JsonOption, RequireTrustedOption, check_agent_files
 from nexus_core.files.read import REASON_MISSING
 from nexus_core.layers import OWN_PROFILE
 from nexus_core.text.console import format_count
@@ -26,7 +26,9 @@ app = typer.Typer()
 @app.command(epilog="\b\nExamples:\n  nexus layers --all\n  nexus -C services/auth layers --json")
 def layers(
     ctx: typer.Context,
+    *,
     profile: AgentOption = OWN_PROFILE,
+    file: AgentFileOption = None,
     everything: Annotated[bool, typer.Option("--all", help="List the places that are not there, too.")] = False,
     json: JsonOption = False,
     require_trusted: RequireTrustedOption = False,
@@ -37,8 +39,9 @@ def layers(
     are not there, and JSON has both. Later layers extend earlier ones.
     """
     cli: CliContext = ctx.obj
+    files = check_agent_files(profile, file)
     with cli.nexus() as nexus:
-        context = nexus.context(profile=profile)
+        context = nexus.context(profile=profile, files=files)
     loaded, view = context.loaded, context.agent_view
     cli.review(loaded, require_trusted=require_trusted)
     found = [(layer, loaded.texts_of(layer)) for layer in loaded.layers]

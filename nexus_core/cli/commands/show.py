@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nexus_core.cli.options import (
+    AgentFileOption,
     AgentOption,
     JsonOption,
     ModeOption,
@@ -16,6 +17,7 @@ from nexus_core.cli.options import (
     RoleOption,
     SkillOption,
     TaskOption,
+    check_agent_files,
 )
 from nexus_core.errors import UnknownNameError, UsageError
 from nexus_core.layers import OWN_PROFILE
@@ -63,20 +65,24 @@ def show(
     section: SectionOption = "",
     loaded: LoadedOption = False,
     profile: AgentOption = OWN_PROFILE,
+    file: AgentFileOption = None,
     json: JsonOption = False,
     require_trusted: RequireTrustedOption = False,
 ) -> None:
     """Print the system prompt of this directory.
 
     It is printed byte for byte as a new session sends it. The options are those of a session. --loaded prints the form
-    of ContextLoader instead, which no session sends: with the terminal, the model and its context window.
+    of ContextLoader instead, which no session sends: with the terminal, the model and its context window. --as prints
+    what another agent reads at the start; rules for some files only are listed with their condition on standard error,
+    and are part of the prompt for a file that --file names.
     """
     cli: CliContext = ctx.obj
     given = {"role": role, "renderer": renderer, "permissions": permissions, "task": task, "skills": skill}
     given = {name: value for name, value in given.items() if value}
     _check_options(profile, given | ({"mode": mode} if mode else {}), loaded=loaded)
+    files = check_agent_files(profile, file)
     with cli.nexus() as nexus:
-        prompt, sections, read, view = _read_prompt(nexus, profile, mode, given, loaded=loaded)
+        prompt, sections, read, view = _read_prompt(nexus, profile, mode, given, loaded=loaded, files=files)
     if section:
         sections = _find_sections(sections, section)
         prompt = "\n\n".join(_get_rendered_section(each, prompt) for each in sections) + "\n"
@@ -135,11 +141,11 @@ def _get_option_name(name: str) -> str:
 
 
 def _read_prompt(
-    nexus: Nexus, profile: str, mode: str, given: Mapping[str, object], *, loaded: bool
+    nexus: Nexus, profile: str, mode: str, given: Mapping[str, object], *, loaded: bool, files: Sequence[str]
 ) -> tuple[str, tuple[Section, ...], LoadedLayers, ProfileView | None]:
     """Return the prompt, its sections, the loaded layers, and with --as the view of that agent."""
     if profile != OWN_PROFILE or loaded:
-        context = nexus.context(mode=mode or "repl", profile=profile)  # type: ignore[arg-type] # others are refused
+        context = nexus.context(mode=mode or "repl", profile=profile, files=files)  # type: ignore[arg-type] # as above
         return context.system_prompt, context.sections, context.loaded, context.agent_view
     modes = {"mode": mode} if mode else {}
     static = nexus.static_context(**modes, **given)  # type: ignore[arg-type] # as above

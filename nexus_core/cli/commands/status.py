@@ -16,8 +16,9 @@ from nexus_core.cli.options import (
     RequireTrustedOption,
 )
 from nexus_core.files.places import user_home
+from nexus_core.layers.agent_profiles import PROFILES
 from nexus_core.layers.agent_settings import find_agent_homes
-from nexus_core.layers.profiles import PROFILES, read_agent_view
+from nexus_core.layers.profiles import read_agent_view
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import shorten
 from nexus_core.trust.report import is_waiting
@@ -174,21 +175,26 @@ class DirectoryStatus:
         loaded = self.loaded
         sizes = [(layer.name, _count_characters(loaded.texts_of(layer))) for layer in loaded.layers]
         layers = [f"{shorten(name, MAX_NAME_CHARACTERS)} ({size:,})" for name, size in sizes if size]
-        others = [
-            f"{name.capitalize()}: {_list_first(map(self._name, texts), 2)}" for name, texts in self._others.items()
-        ]
         model = shorten(loaded.settings.model_id() or "none set", MAX_NAME_CHARACTERS)
         return [
             ("Directory", _shorten_path(self._context.cwd)),
             ("Prompt", f"{self._prompt_size} ({self._characters:,} characters), by {self._counter.name}"),
             ("Layers", f"{_list_last(layers, 4)}; in characters" if layers else "none"),
             ("Reads", _list_last([self._name(text) for text in loaded.texts], 4)),
-            ("Other agents", "; ".join(others)),
+            ("Other agents", "; ".join(self._list_other_agents())),
             ("MCP servers", "; ".join(self._servers()) or "none"),
             ("Settings", f"model: {model}; permission level: {self._level}"),
             ("Warnings", _list_first((f"{number} {code}" for code, number in self._codes().items()), 3)),
             *zip(("Next", ""), (f"{command:<21}{what}" for command, what in self._next()), strict=True),
         ]
+
+    def _list_other_agents(self) -> Iterator[str]:
+        """Yield the files that other agents read, agents with the same files together, those with none last."""
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for name, texts in self._others.items():
+            groups.setdefault(tuple(map(self._name, texts)), []).append(PROFILES[name].agent)
+        for files, agents in sorted(groups.items(), key=lambda item: not item[0]):
+            yield f"{', '.join(agents)}: {_list_first(files, 2)}"
 
     def _servers(self) -> Iterator[str]:
         for status, word in _SERVER_STATUS_WORDS.items():

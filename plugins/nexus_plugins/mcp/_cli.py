@@ -15,6 +15,7 @@ import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, cast
 
 import typer
@@ -25,6 +26,7 @@ from nexus_core.plugin import Layer, LayerConfig
 from nexus_core.plugin.settings import SecretReferences, describe_server, recheck_trust
 from nexus_core.plugin.text import completable_names, hide_secrets, one_line, visible_line
 from nexus_plugins.mcp import SERVERS_FILE
+from nexus_plugins.mcp._arguments import MAX_LINE_CHARACTERS, ToolArgument, format_arguments, list_arguments
 from nexus_plugins.mcp._errors import ServerError, ServerRefusedError
 from nexus_plugins.mcp._files import CLAUDE_HOME_FORMAT, EXPORT_TARGETS, FILE_FORMATS, NEXUS_FORMAT, detect_format
 from nexus_plugins.mcp._section import describe_shadow, find_usable_servers
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from nexus_plugins.mcp._connections import ToolOutcome
     from nexus_plugins.mcp._edit import ServerDefinitionFile
     from nexus_plugins.mcp._files import ServerFileFormat
+    from nexus_plugins.mcp._launch import ServerLaunch
     from nexus_plugins.mcp._tools import ToolCatalog
 
 __all__ = ["app"]
@@ -392,7 +395,8 @@ def tools(
 ) -> None:
     """List the tools of MCP servers.
 
-    They are listed by the names that a model calls them. Servers are started only if nothing is known of them yet, if
+    They are listed by the names that a model calls them, each with its arguments: name, type, whether it is required,
+    and what it is for. Servers are started only if nothing is known of them yet, if
     what is known is old, or with --refresh.
     """
     cli: CommandContext = ctx.obj
@@ -419,18 +423,23 @@ def _print_tools(cli: CommandContext, rows: Sequence[Mapping[str, object]]) -> N
     if not rows:
         cli.console.message("No tools are known here.")
         return
-    table = [
-        (row["name"], row["server"], row["status"], _shorten_description(str(row["reason"] or row["description"])))
-        for row in rows
-    ]
-    cli.console.table([("NAME", "SERVER", "STATUS", "DESCRIPTION"), *map(_format_row, table)], styles=["bold"])
+    for number, row in enumerate(rows):
+        if number:
+            cli.console.text("")
+        status = "" if row["status"] == "usable" else f", {row['status']}"
+        _print_wrapped(cli, f"{row['name']} (server {row['server']}{status})", "")
+        _print_wrapped(cli, _shorten_description(str(row["reason"] or row["description"])), "  ")
+        arguments = cast("list[dict[str, Any]]", row["arguments"])
+        for line in format_arguments([ToolArgument(**each) for each in arguments]):
+            cli.console.text(line)
     for status, meaning in STATUS_EXPLANATIONS.items():
         if any(row["status"] == status for row in rows):
             cli.console.message(meaning)
 
 
-def _format_row(row: tuple[object, ...]) -> tuple[str, ...]:
-    return tuple(map(str, row))
+def _print_wrapped(cli: CommandContext, text: str, indent: str) -> None:
+    for line in wrap(one_line(text), MAX_LINE_CHARACTERS - len(indent), break_on_hyphens=False):
+        cli.console.text(f"{indent}{line}")
 
 
 def _warn_of_unknown_tools(cli: CommandContext, server: MCPServerWithOrigin, catalog: ToolCatalog) -> None:
@@ -456,6 +465,7 @@ def _build_tool_rows(server: MCPServerWithOrigin, catalog: ToolCatalog) -> list[
             "status": status,
             "reason": reason,
             "description": each.description,
+            "arguments": [argument._asdict() for argument in list_arguments(each.schema)],
             "parameters": dict(each.schema),
         }
         for each, status, reason in sorted(found, key=lambda row: row[0].name)
@@ -653,6 +663,73 @@ def _drop_defaults(server: dict[str, Any]) -> dict[str, Any]:
 
 
 EXIT_NOT_APPROVED = 1
+
+
+DEFAULT_LOGIN_SECONDS = 300.0
+
+
+@app.command(epilog="\b\nExamples:\n  nexus mcp login docs\n  nexus mcp login docs --browser")
+def login(
+    ctx: typer.Context,
+    name: NameArgument,
+    *,
+    browser: Annotated[bool, typer.Option("--browser", help="Open the page in your browser.")] = False,
+    port: Annotated[int, typer.Option("--port", metavar="N", help="Listen on this port; default: any.")] = 0,
+    timeout: Annotated[
+        float, typer.Option("--timeout", metavar="SECONDS", help="Wait so long.")
+    ] = DEFAULT_LOGIN_SECONDS,
+) -> None:
+    """Sign in to an MCP server (OAuth).
+
+    The address of a page is printed; open it, and this command ends when you have signed in there. The tokens are
+    stored in your own directory, for you only, and renewed when they expire. `nexus mcp logout` deletes them.
+    """
+    cli: CommandContext = ctx.obj
+    launch = _prepare_login(cli, name)
+    from nexus_plugins.mcp._oauth import sign_in
+
+    def show(url: str) -> None:
+        cli.console.message(f"Open this page to sign in to {one_line(name)}, within {timeout:g} seconds:")
+        cli.console.text(visible_line(url))
+        sys.stdout.flush()
+        if browser:
+            import webbrowser
+
+            webbrowser.open(url)
+
+    has_signed_in = run_until_signal(partial(sign_in, launch, show, port=port, seconds=timeout))
+    done = f"Signed in to {one_line(name)}; `nexus mcp logout {one_line(name)}` deletes its tokens."
+    cli.console.message(done if has_signed_in else f"{one_line(name)} does not ask for signing in.")
+
+
+@app.command(epilog="\b\nExamples:\n  nexus mcp logout docs")
+def logout(ctx: typer.Context, name: NameArgument) -> None:
+    """Delete the stored tokens of an MCP server.
+
+    They are not revoked: its operator can do that.
+    """
+    cli: CommandContext = ctx.obj
+    request, loaded = load_servers(cli)
+    (server,) = select_servers(loaded, [name])
+    from nexus_plugins.mcp._launch import delete_token_files
+
+    count = delete_token_files(request.home, server.config.name)
+    what = f"Deleted the tokens of {one_line(name)}." if count else f"There are no tokens of {one_line(name)}."
+    cli.console.message(what)
+
+
+def _prepare_login(cli: CommandContext, name: str) -> ServerLaunch:
+    """Return a server that the user has approved, at an address."""
+    request, loaded = load_servers(cli)
+    (server,) = select_servers(loaded, [name])
+    if not server.config.url:
+        raise UsageError(f"server {name!r} is a program, which needs no signing in", hint="pass it a token in 'env'")
+    from nexus_plugins.mcp.call import import_server_pool
+
+    import_server_pool()  # raises if the SDK is missing
+    from nexus_plugins.mcp._launch import prepare_launch
+
+    return prepare_launch(server, loaded, request)
 
 
 @app.command(epilog="\b\nExamples:\n  nexus mcp approve github\n  nexus mcp approve github --yes")

@@ -9,7 +9,7 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.plugin.text import secrets_in
-from nexus_plugins.mcp._files import FIELD_NAMES, FILE_FORMATS, TOOLS_WITHOUT_CWD
+from nexus_plugins.mcp._files import EXPORT_FORMATS, FIELD_NAMES, TOOLS_WITHOUT_CWD
 from nexus_plugins.mcp._references import (
     AUTH_SCHEME,
     TOOLS_WITHOUT_DEFAULTS,
@@ -50,6 +50,11 @@ def format_servers(servers: Iterable[MCPServerConfig], target: str) -> ExportedS
     losses: list[str] = []
     entries, disabled = {}, []
     for server in servers:
+        if target == "claude-desktop" and not server.command:
+            losses.append(
+                f"Claude Desktop has no addresses in this file: add {server.name!r} as a connector in its settings"
+            )
+            continue
         entries[server.name] = _format_entry(server, target, variables)
         losses += find_export_losses(server, target, entries[server.name])
         disabled += [] if server.enabled else [server.name]
@@ -117,7 +122,7 @@ def _format_fields(server: MCPServerConfig, target: str) -> dict[str, Any]:
             rest[name] = list(value) if isinstance(value, tuple) else value
     if "timeout" in rest:
         rest["timeout"] = round(rest["timeout"] * 1000)
-    return rest | ({} if server.enabled or target in {"cursor", "gemini"} else {"enabled": False})
+    return rest | ({} if server.enabled or target in {"claude-desktop", "cursor", "gemini"} else {"enabled": False})
 
 
 def _format_codex_variables(env: Mapping[str, str], headers: Mapping[str, str]) -> dict[str, Any]:
@@ -193,10 +198,10 @@ def find_export_losses(server: MCPServerConfig, target: str, entry: dict[str, An
 
 
 def _find_unsupported_fields(server: MCPServerConfig, target: str) -> Iterator[str]:
-    tool, name = FILE_FORMATS[target].tool, server.name
+    tool, name = EXPORT_FORMATS[target].tool, server.name
     set_fields = {field for field in FIELD_NAMES["nexus"] if getattr(server, field) not in (None, "", ())}
     unknown = set_fields - FIELD_NAMES[target].keys()
-    if not server.enabled and target in {"claude", "vscode", "cursor"}:
+    if not server.enabled and target in {"claude", "claude-desktop", "vscode", "cursor"}:
         yield f"{tool} has no 'enabled' in this file: it would start {name!r}"
     if unknown & {"include_tools", "exclude_tools"} or (
         server.include_tools == () and "include_tools" not in FIELD_NAMES[target]
@@ -214,11 +219,11 @@ def _find_unsupported_fields(server: MCPServerConfig, target: str) -> Iterator[s
 
 def _find_unsupported_references(server: MCPServerConfig, target: str, entry: dict[str, Any]) -> Iterator[str]:
     references = list(find_references(json.dumps(entry)))
-    if target == "codex":
+    if target in {"codex", "claude-desktop"}:
         if references:
-            yield f"Codex does not resolve the references in {server.name!r}"
+            yield f"{EXPORT_FORMATS[target].tool} does not resolve the references in {server.name!r}"
         return
-    tool = FILE_FORMATS[target].tool
+    tool = EXPORT_FORMATS[target].tool
     path_variables = [
         each.name
         for each in references

@@ -58,7 +58,12 @@ FILE_FORMATS = {
 }
 CLAUDE_HOME_FORMAT = ServerFileFormat("claude-home", "Claude Code", (".claude.json",), "mcpServers")
 """The user's file of Claude Code: servers for all projects, and under `projects` those of each project."""
-EXPORT_TARGETS = (*FILE_FORMATS, "nexus")
+CLAUDE_DESKTOP_FORMAT = ServerFileFormat(
+    "claude-desktop", "Claude Desktop", ("claude_desktop_config.json",), "mcpServers"
+)
+"""The user's file of Claude Desktop, which has programs only, and resolves no references."""
+EXPORT_FORMATS = FILE_FORMATS | {CLAUDE_DESKTOP_FORMAT.name: CLAUDE_DESKTOP_FORMAT}
+EXPORT_TARGETS = (*EXPORT_FORMATS, "nexus")
 """The formats that `nexus mcp export` writes."""
 FIELD_NAMES = {
     "nexus": {name: name for name in ("env_file", "include_tools", "exclude_tools", "start_timeout", "call_timeout")},
@@ -69,14 +74,15 @@ FIELD_NAMES = {
         "call_timeout": "tool_timeout_sec",
     },
     "claude": {"call_timeout": "timeout"},
+    "claude-desktop": {},
     "vscode": {"env_file": "envFile"},
     "cursor": {"env_file": "envFile"},
     "gemini": {"include_tools": "includeTools", "exclude_tools": "excludeTools", "call_timeout": "timeout"},
     "opencode": {"start_timeout": "timeout"},
 }
 """The names of fields in each format, by their name in Nexus; a tool does not support fields that are missing."""
-TOOLS_WITHOUT_CWD = frozenset({"cursor", "opencode"})
-"""Tools that start programs only in the project; opencode rejects a file with `cwd`."""
+TOOLS_WITHOUT_CWD = frozenset({"claude-desktop", "cursor", "opencode"})
+"""Tools that start programs only where they run; opencode rejects a file with `cwd`."""
 NEXUS_FORMAT = ServerFileFormat(
     "nexus", "Nexus", ("mcp.json",), "servers", comments=True, inputs=True, command_list=True
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import socket
@@ -49,6 +50,8 @@ class ServerLaunch(NamedTuple):
         is_stream: True if the URL uses the older SSE protocol with two channels.
         secrets: The values that must not appear in messages.
         still_holds: Returns True if everything that was approved is unchanged since the launch was prepared.
+        token_file: The file for the tokens of a remote server (OAuth); None if it has a token of its own, or is a
+            program.
     """
 
     name: str
@@ -61,6 +64,7 @@ class ServerLaunch(NamedTuple):
     is_stream: bool
     secrets: frozenset[str]
     still_holds: Callable[[], bool]
+    token_file: Path | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
@@ -113,7 +117,40 @@ def prepare_launch(server: MCPServerWithOrigin, loaded: LoadedLayers, request: R
         is_stream=config.type == "sse",
         secrets=_collect_secrets(config, (*env.values(), *headers.values()), (*command, url)),
         still_holds=clearance.still_holds,
+        token_file=None if command or has_own_token(headers) else find_token_file(request.home, config.name, url),
     )
+
+
+TOKENS_DIRECTORY = "mcp-tokens"
+
+
+def has_own_token(headers: Mapping[str, str]) -> bool:
+    """Return True if a server's definition has a header for its authorization."""
+    return "authorization" in map(str.lower, headers)
+
+
+def find_token_file(home: Path, name: str, url: str) -> Path:
+    """Return the file for the tokens of a server. Another address has another file, so no token goes elsewhere."""
+    return home / TOKENS_DIRECTORY / f"{_digest(name)}-{_digest(url)}.json"
+
+
+def delete_token_files(home: Path, name: str) -> int:
+    """Delete the tokens of a server, for every address that it had, and return how many files that were.
+
+    Raises:
+        FileError: A file cannot be deleted.
+    """
+    found = sorted((home / TOKENS_DIRECTORY).glob(f"{_digest(name)}-*.json"))
+    for path in found:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise FileError(f"cannot delete: {error.strerror}", where=str(path)) from error
+    return len(found)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _is_unset_passthrough(name: str, value: str) -> bool:
@@ -209,7 +246,7 @@ def _unquote_value(match: re.Match[str]) -> str:
     return str(match["single"] if match["single"] is not None else match["bare"] or "").strip()
 
 
-_LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def find_address_fault(url: str, *, own: bool) -> str:
@@ -227,7 +264,7 @@ def find_address_fault(url: str, *, own: bool) -> str:
         return "is not a URL"
     if parts.scheme not in {"http", "https"} or not host:
         return "is not a URL: it must start with https:// or http:// and name a host"
-    if own or host in _LOOPBACK_HOSTS:
+    if own or host in LOOPBACK_HOSTS:
         return ""
     if parts.scheme != "https":
         return "is not encrypted; the server of a project must use https"
@@ -241,7 +278,7 @@ def resolve_safe_address(host: str) -> str | None:
 
     A name that cannot be resolved here is returned as it is: a proxy may resolve it.
     """
-    if host in _LOOPBACK_HOSTS:
+    if host in LOOPBACK_HOSTS:
         return host
     found = _resolve_host(host)
     if any(map(_is_internal_address, found)):

@@ -26,7 +26,7 @@ _PROJECT_VARIABLES = frozenset({"workspaceFolder", "workspaceRoot", "CLAUDE_PROJ
 _PATH_VARIABLES = _PROJECT_VARIABLES | {"workspaceFolderBasename", "userHome", "pathSeparator", "/"}
 _GEMINI_REFERENCE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 _REFERENCE_TEMPLATES = {"vscode": "${{env:{}}}", "cursor": "${{env:{}}}", "opencode": "{{env:{}}}"}
-TOOLS_WITHOUT_DEFAULTS = frozenset({"vscode", "cursor", "codex", "gemini", "opencode"})
+TOOLS_WITHOUT_DEFAULTS = frozenset({"claude-desktop", "vscode", "cursor", "codex", "gemini", "opencode"})
 """The tools that do not support `${NAME:-default}`, or not in every version."""
 _OPENCODE_REFERENCE = re.compile(r"(?<!\$)\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 

@@ -30,7 +30,7 @@ from mcp.shared.message import SessionMessage
 
 from nexus_core.plugin.text import visible_line
 from nexus_plugins.mcp._errors import ServerError, ServerRefusedError
-from nexus_plugins.mcp._launch import resolve_safe_address
+from nexus_plugins.mcp._launch import LOOPBACK_HOSTS, has_own_token, resolve_safe_address
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -106,6 +106,7 @@ class TransportState:
         self._hint: str | None = None
         self._is_complete = True
         self._stderr = b""
+        self._tokens: set[str] = set()
 
     def set_reason(self, reason: str, hint: str | None = None, *, is_complete: bool = True) -> None:
         """Store why the server will not respond.
@@ -117,13 +118,23 @@ class TransportState:
         """
         self._reason, self._hint, self._is_complete = reason, hint, is_complete
 
+    def add_token(self, token: str) -> None:
+        """Keep a token out of later errors."""
+        self._tokens.add(token)
+
+    def mask(self, text: str) -> str:
+        """Return a text with the secrets of the server and its tokens replaced by `***`."""
+        for token in sorted(self._tokens, key=len, reverse=True):
+            text = text.replace(token, "***")
+        return self.launch.mask(text)
+
     def add_stderr(self, data: bytes) -> None:
         """Append output of the server's standard error, keeping only the end."""
         self._stderr = (self._stderr + data)[-MAX_STDERR_BYTES:]
 
     def build_error(self, what: str) -> ServerError:
         """Return the error of a failed request: the stored reason if there is one, else `what`, without secrets."""
-        masked = self.launch.mask(what)
+        masked = self.mask(what)
         masked = masked if len(masked) <= MAX_REASON_CHARACTERS else f"{masked[:MAX_REASON_CHARACTERS]}…"
         if self._reason:
             reason = self._reason if self._is_complete else f"{self._reason}: {masked.removeprefix('failed: ')}"
@@ -138,7 +149,7 @@ class TransportState:
     @property
     def _last_lines(self) -> str:
         # Masked before the text is split into lines, because a secret may have several.
-        lines = map(str.strip, self.launch.mask(self._stderr.decode("utf-8", "replace")).splitlines())
+        lines = map(str.strip, self.mask(self._stderr.decode("utf-8", "replace")).splitlines())
         return "\n  ".join([line for line in lines if line][-3:])
 
 
@@ -478,9 +489,10 @@ async def _wait_for_exit(process: Process, seconds: float) -> bool:
 
 
 ACCESS_DENIED_STATUSES = frozenset({401, 403, 407})
+LOGIN_HINT = "nexus mcp login {}"
 TOKEN_HINT = (
-    'put a token into its headers: "Authorization": "Bearer ${NAME}", and set the variable NAME; '  # noqa: S105 - a hint
-    "Nexus does not sign in for you (OAuth): ask the operator of the server where to get one"
+    "`nexus mcp login {}` signs in, if it supports OAuth; or put a token into its headers: "  # noqa: S105 - a hint
+    '"Authorization": "Bearer ${{NAME}}", and set the variable NAME'
 )
 TOKEN_REJECTED_HINT = (
     "the token in its header Authorization is not accepted, or has expired; get a new one, and set its variable"  # noqa: S105 - a hint
@@ -513,39 +525,67 @@ async def http_transport(state: TransportState) -> AsyncIterator[TransportStream
         yield streams
 
 
+def open_http_client(state: TransportState, auth: httpx2.Auth) -> httpx2.AsyncClient:
+    """Return a client for signing in to a server, with the checks of a connection."""
+    return _HttpGuard(state).client(auth)
+
+
 class _HttpGuard:
     """Checks every HTTP request and response of one connection."""
 
     def __init__(self, state: TransportState) -> None:
         self._state = state
-        self._pinned = ""
+        self._pinned: dict[str, str] = {}
+        self._host = httpx2.URL(state.launch.url).host
+        self._has_login = False
 
-    def client(self) -> httpx2.AsyncClient:
-        """Return an HTTP client whose requests and responses are checked."""
+    def client(self, auth: httpx2.Auth | None = None) -> httpx2.AsyncClient:
+        """Return an HTTP client whose requests and responses are checked.
+
+        Args:
+            auth: Signs in; None to use the tokens that are stored, if there are any.
+        """
         return httpx2.AsyncClient(
             headers={**self._state.launch.headers, "Accept-Encoding": "identity"},
             timeout=NO_TIMEOUT,
-            event_hooks={"request": [self._pin_address], "response": [self._check_response]},
+            event_hooks={"request": [self._check_request], "response": [self._check_response]},
+            auth=auth or self._load_login(),
         )
 
-    async def _pin_address(self, request: httpx2.Request) -> None:
-        """Send a request to the address that was checked first, because DNS may return another one later."""
-        host = request.url.host
+    def _load_login(self) -> httpx2.Auth | None:
+        """Return what adds the stored tokens to requests, or None if there are none."""
+        path = self._state.launch.token_file
+        if path is None or not os.path.lexists(path):
+            return None
+        from nexus_plugins.mcp._oauth import StoredTokenAuth, TokenFile  # few servers need it
+
+        storage = TokenFile(path, self._state.launch.name, self._state.launch.url, self._state.add_token)
+        self._has_login = storage.load()
+        return StoredTokenAuth(storage) if self._has_login else None
+
+    async def _check_request(self, request: httpx2.Request) -> None:
+        """Refuse other hosts without encryption, and send a request to the address that was checked first."""
+        host, name = request.url.host, self._state.launch.name
+        # Only an authorization server is another host: what is sent there must stay secret, too.
+        is_local = {host, self._host} <= LOOPBACK_HOSTS
+        if host != self._host and not is_local and (request.url.scheme != "https" or host in LOOPBACK_HOSTS):
+            raise ServerRefusedError(name, f"is not signed in to: {host!r} is local, or not encrypted")
         if self._state.launch.is_own:
             return
-        if not self._pinned:
+        if host not in self._pinned:  # DNS may return another address later
             found = await run_in_daemon_thread(partial(resolve_safe_address, host))
             if found is None:
                 what = "is not connected to: its address leads to this machine or to a link-local address"
-                raise ServerRefusedError(self._state.launch.name, what)
-            self._pinned = found
+                raise ServerRefusedError(name, what)
+            self._pinned[host] = found
         request.extensions = {**request.extensions, "sni_hostname": host, "nexus_url": request.url}
-        request.url = request.url.copy_with(host=self._pinned)
+        request.url = request.url.copy_with(host=self._pinned[host])
 
     async def _check_response(self, response: httpx2.Response) -> None:
         request = response.request
         request.url = request.extensions.get("nexus_url", request.url)  # redirects are relative to the original URL
-        if request.method == "POST" or self._state.launch.is_stream:
+        is_renewal = request.headers.get("content-type") == "application/x-www-form-urlencoded"
+        if not is_renewal and (request.method == "POST" or self._state.launch.is_stream):
             self._store_reason(response)
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             self._state.set_reason("sends compressed responses, although the request forbids it")
@@ -559,9 +599,12 @@ class _HttpGuard:
         if response.has_redirect_location:
             self._state.set_reason(f"redirects elsewhere (HTTP {code}), which is not followed", "check its address")
         elif code in ACCESS_DENIED_STATUSES:
-            self._state.set_reason(
-                *_explain_denied_access(response, "authorization" in map(str.lower, self._state.launch.headers))
-            )
+            launch = self._state.launch
+            if self._has_login:
+                what = f"does not accept your login, or it has expired (HTTP {code})"
+                self._state.set_reason(what, LOGIN_HINT.format(launch.name))
+            else:
+                self._state.set_reason(*_explain_denied_access(response, launch.name, has_own_token(launch.headers)))
         elif code == httpx2.codes.NOT_FOUND and MCP_SESSION_ID in response.request.headers:
             self._state.is_lost = True
             self._state.set_reason("has lost the session (HTTP 404); the next call starts a new one")
@@ -586,14 +629,14 @@ class _HttpGuard:
         return "check its address" if is_missing else None
 
 
-def _explain_denied_access(response: httpx2.Response, has_token: bool) -> tuple[str, str]:
+def _explain_denied_access(response: httpx2.Response, name: str, has_token: bool) -> tuple[str, str]:
     """Return why a server denies access, by its challenge, and what to do about it."""
     code, challenge = response.status_code, response.headers.get("www-authenticate", "").lower()
     if has_token and "insufficient_scope" in challenge:
         return f"does not allow this (HTTP {code})", "its token lacks a scope that this needs; get another one"
     if not has_token and "resource_metadata" in challenge:
-        return f"requires signing in (OAuth, HTTP {code})", TOKEN_HINT
-    return f"denies access (HTTP {code})", TOKEN_REJECTED_HINT if has_token else TOKEN_HINT
+        return f"requires signing in (OAuth, HTTP {code})", LOGIN_HINT.format(name)
+    return f"denies access (HTTP {code})", TOKEN_REJECTED_HINT if has_token else TOKEN_HINT.format(name)
 
 
 def _is_event_stream(response: httpx2.Response) -> bool:

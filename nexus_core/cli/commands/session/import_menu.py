@@ -13,7 +13,7 @@ from nexus_core.errors import NexusError, UsageError
 from nexus_core.files.places import user_home
 from nexus_core.text.console import format_bytes, format_count
 from nexus_core.text.safety import visible_line
-from nexus_core.transcripts.locations import find_all_transcripts
+from nexus_core.transcripts.locations import PROGRAM_NAMES, find_all_transcripts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from nexus_core.cli.context import CliContext
     from nexus_core.transcripts.locations import TranscriptFile
 
-_AGENT_NAMES = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI", "pi": "pi"}
 _MAX_QUESTIONS = 3
 _SECONDS_BETWEEN_LOOKS = 1.0
 
@@ -58,7 +57,7 @@ def choose_transcripts(cli: CliContext, *, only_list: bool, json: bool) -> list[
     readers = cli.transcript_readers()
     found, more = find_all_transcripts(readers)
     groups = group_transcripts(found)
-    names = _AGENT_NAMES | {reader.name: reader.program for reader in readers}
+    names = PROGRAM_NAMES | {reader.name: reader.program for reader in readers}
     if json:
         cli.console.json({"schema": 1, "groups": [_group_to_json(group) for group in groups], "more": more})
         return []

@@ -1,0 +1,325 @@
+"""Signing in to servers: the flow of the SDK against its own authorization server."""
+
+from __future__ import annotations
+
+import json
+import logging
+import stat
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import anyio
+import pytest
+
+from nexus_core import Nexus
+from nexus_core.testing import write_files
+from nexus_core.testing.fixtures import MakeNexus
+from nexus_plugins.mcp._connections import ServerPool, ServerTimeouts
+from nexus_plugins.mcp._errors import ServerError, ServerRefusedError
+from nexus_plugins.mcp._launch import TOKENS_DIRECTORY, find_token_file, prepare_launch
+from nexus_plugins.mcp._oauth import sign_in
+from tests.conftest import Cli
+from tests.plugins.mcp.http_world import Handler, serving
+from tests.plugins.mcp.oauth_world import OAuthWorld, signing_in
+from tests.plugins.mcp.world import define, servers_of
+
+SECONDS = 60
+
+
+@pytest.fixture(scope="module")
+def shared_world() -> Iterator[OAuthWorld]:
+    with signing_in() as world:
+        yield world
+
+
+@pytest.fixture
+def world(shared_world: OAuthWorld) -> OAuthWorld:
+    """The server of this file, as if it had just been started."""
+    issuer = shared_world.issuer
+    issuer.forget_all()
+    issuer.lifetime, issuer.refuses = 3600, False
+    issuer.issued.clear()
+    issuer.grants.clear()
+    return shared_world
+
+
+def browse(url: str) -> None:
+    """Open a page as a browser does, and follow it to where it leads."""
+    with urllib.request.urlopen(url, timeout=SECONDS) as page:  # noqa: S310 - on the loopback interface
+        page.read()
+
+
+def sign_in_here(nexus: Nexus, name: str = "web", visit: Any = browse) -> bool:
+    request = nexus.request()
+    launch = prepare_launch(servers_of(nexus)[name], nexus.load(request), request)
+
+    results: list[bool] = []
+
+    async def main() -> None:
+        async with anyio.create_task_group() as tasks:
+
+            def show(url: str) -> None:
+                tasks.start_soon(anyio.to_thread.run_sync, partial(visit, url))
+
+            results.append(await sign_in(launch, show, port=0, seconds=SECONDS))
+
+    try:
+        anyio.run(main)
+        return results[0]
+    except BaseExceptionGroup as group:
+        raise group.exceptions[0] from None
+
+
+def add(nexus: Nexus, name: str = "web") -> str:
+    request = nexus.request()
+
+    async def main() -> Any:
+        async with ServerPool(nexus.load(request), request, ServerTimeouts(SECONDS, SECONDS)) as links:
+            return await links.call(servers_of(nexus)[name], "add", {"a": 2, "b": 3})
+
+    return str(anyio.run(main).content[0].text)
+
+
+def token_file(nexus: Nexus, home: Path, name: str = "web") -> Path:
+    return find_token_file(home, name, servers_of(nexus)[name].config.url)
+
+
+def test_a_server_that_asks_for_signing_in_names_the_command_and_starts_nothing(
+    make_nexus: MakeNexus, nexus_home: Path, world: OAuthWorld
+) -> None:
+    define(nexus_home, web={"url": world.url})
+
+    with pytest.raises(ServerError, match=r"requires signing in \(OAuth, HTTP 401\)") as caught:
+        add(make_nexus())
+
+    assert caught.value.hint == "nexus mcp login web"
+    assert world.issuer.grants == []
+    assert not (nexus_home / TOKENS_DIRECTORY).exists()
+
+
+@pytest.mark.acceptance("T10")
+def test_who_has_signed_in_uses_the_server_and_nobody_else_can_read_the_tokens(
+    make_nexus: MakeNexus, nexus_home: Path, world: OAuthWorld
+) -> None:
+    define(nexus_home, web={"url": world.url})
+    nexus = make_nexus()
+
+    signed_in = sign_in_here(nexus)
+    first, second = add(nexus), add(nexus)
+
+    path = token_file(nexus, nexus_home)
+    assert (signed_in, first, second) == (True, "5", "5")
+    assert world.issuer.grants == ["code"]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.slow
+def test_a_token_that_has_expired_is_renewed_and_stored(
+    make_nexus: MakeNexus, nexus_home: Path, world: OAuthWorld
+) -> None:
+    define(nexus_home, web={"url": world.url})
+    nexus = make_nexus()
+    world.issuer.lifetime = 1  # less than the leeway: expired at once
+    sign_in_here(nexus)
+    world.issuer.lifetime = 3600
+
+    answers = [add(nexus), add(nexus)]
+
+    stored = json.loads(token_file(nexus, nexus_home).read_text())
+    assert answers == ["5", "5"]
+    assert world.issuer.grants == ["code", "refresh"]
+    assert stored["tokens"]["access_token"] == world.issuer.issued[-2]
+    assert stored["expires_at"] > time.time() + 1800
+
+
+@pytest.mark.slow
+def test_a_token_that_is_refused_before_its_time_is_renewed(
+    make_nexus: MakeNexus, nexus_home: Path, world: OAuthWorld
+) -> None:
+    define(nexus_home, web={"url": world.url})
+    nexus = make_nexus()
+    sign_in_here(nexus)
+    world.issuer.forget_access()
+
+    assert add(nexus) == "5"
+    assert world.issuer.grants == ["code", "refresh"]
+
+
+@pytest.mark.slow
+@pytest.mark.acceptance("T10")
+def test_a_login_that_cannot_be_renewed_asks_for_another_and_repeats_no_token(
+    make_nexus: MakeNexus, nexus_home: Path, world: OAuthWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    define(nexus_home, web={"url": world.url})
+    nexus = make_nexus()
+    caplog.set_level(logging.DEBUG)
+    sign_in_here(nexus)
+    world.issuer.forget_all()
+
+    with pytest.raises(ServerError, match="does not accept your login, or it has expired") as caught:
+        add(nexus)
+
+    text = f"{caught.value}\n{caplog.text}"
+    assert caught.value.hint == "nexus mcp login web"
+    assert [token for token in world.issuer.issued if token in text] == []
+
+
+def test_whoever_refuses_is_told_and_nothing_is_stored(
+    make_nexus: MakeNexus, nexus_home: Path, world: OAuthWorld
+) -> None:
+    define(nexus_home, web={"url": world.url})
+    world.issuer.refuses = True
+
+    with pytest.raises(ServerError, match="was not signed in to: 'access_denied'"):
+        sign_in_here(make_nexus())
+
+    assert not (nexus_home / TOKENS_DIRECTORY).exists()
+
+
+def test_a_browser_that_comes_back_from_another_attempt_is_refused(
+    make_nexus: MakeNexus, nexus_home: Path, world: OAuthWorld
+) -> None:
+    define(nexus_home, web={"url": world.url})
+
+    def visit(url: str) -> None:
+        callback = parse_qs(urlsplit(url).query)["redirect_uri"][0]
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            browse(callback.replace("/callback", "/other"))
+        browse(f"{callback}?code=forged&state=forged")
+
+    with pytest.raises(ServerError, match="the browser came back from another attempt"):
+        sign_in_here(make_nexus(), visit=visit)
+
+    assert world.issuer.grants == []
+
+
+@pytest.mark.slow
+@pytest.mark.acceptance("T10")
+def test_tokens_are_not_sent_to_another_address_nor_where_a_server_redirects_to(
+    make_nexus: MakeNexus, nexus_home: Path, world: OAuthWorld
+) -> None:
+    heard: list[str] = []
+
+    def listen(handler: Handler, _: object) -> None:
+        heard.append(str(handler.headers).lower())
+        handler.reply(401)
+
+    define(nexus_home, web={"url": world.url})
+    sign_in_here(make_nexus())
+    login = json.loads(find_token_file(nexus_home, "web", world.url).read_text())
+    with (
+        serving("anything", listen) as other,
+        serving("anything", lambda handler, _: handler.reply(307, b"", {"location": other.url})) as moved,
+    ):
+        define(nexus_home, web={"url": other.url}, moved={"url": moved.url})
+        nexus = make_nexus()
+        # A login for the server that redirects.
+        token_file(nexus, nexus_home, "moved").write_text(json.dumps(login | {"url": moved.url}))
+        for name in ("web", "moved"):
+            with pytest.raises(ServerError):
+                add(nexus, name)
+
+    assert heard
+    assert [text for text in heard if "authorization" in text] == []
+
+
+def test_an_authorization_server_elsewhere_must_be_encrypted(make_nexus: MakeNexus, nexus_home: Path) -> None:
+    def lead_away(handler: Handler, _: object) -> None:
+        if handler.command == "POST":
+            handler.server.at = "GET"
+            handler.reply(401, b"", {"www-authenticate": "Bearer"})
+        else:
+            document = {"resource": handler.server.url, "authorization_servers": ["http://auth.example"]}
+            handler.reply(200, json.dumps(document).encode())
+
+    with serving("anything", lead_away) as world:
+        define(nexus_home, web={"url": world.url})
+
+        with pytest.raises(ServerError, match=r"'auth\.example' is local, or not encrypted"):
+            sign_in_here(make_nexus())
+
+
+def test_a_project_signs_in_only_after_its_server_is_approved(
+    make_nexus: MakeNexus, work: Path, world: OAuthWorld
+) -> None:
+    write_files(work, {".nexus3/mcp.json": json.dumps({"servers": [{"name": "web", "url": world.url}]})})
+
+    with pytest.raises(ServerRefusedError, match="is not approved"):
+        sign_in_here(make_nexus())
+
+
+def test_a_damaged_token_file_is_as_good_as_none(make_nexus: MakeNexus, nexus_home: Path, world: OAuthWorld) -> None:
+    define(nexus_home, web={"url": world.url})
+    nexus = make_nexus()
+    write_files(nexus_home, {f"{TOKENS_DIRECTORY}/{token_file(nexus, nexus_home).name}": '{"tokens": 7'})
+
+    with pytest.raises(ServerError, match="requires signing in"):
+        add(nexus)
+
+
+def test_a_server_that_does_not_ask_is_used_as_before(make_nexus: MakeNexus, nexus_home: Path) -> None:
+    with serving() as plain:
+        define(nexus_home, web={"url": plain.url})
+
+        assert sign_in_here(make_nexus()) is False
+
+    assert not (nexus_home / TOKENS_DIRECTORY).exists()
+
+
+@pytest.mark.parametrize(
+    ("server", "what"),
+    [
+        ({"command": ["x"]}, "is a program, which needs no signing in"),
+        ({"url": "https://x.example", "headers": {"Authorization": "Bearer ${HOME}"}}, "has a header Authorization"),
+    ],
+)
+def test_the_command_refuses_servers_that_need_no_signing_in(
+    cli: Cli, nexus_home: Path, server: dict[str, Any], what: str
+) -> None:
+    define(nexus_home, web=server)
+
+    outcome = cli("mcp", "login", "web")
+
+    assert outcome.code != 0
+    assert what in outcome.err
+
+
+@pytest.mark.slow
+def test_the_command_prints_the_page_and_logging_out_deletes_the_tokens(
+    cli: Cli, nexus_home: Path, world: OAuthWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    define(nexus_home, web={"url": world.url})
+    opened: list[str] = []
+
+    def open_page(url: str) -> None:
+        opened.append(url)
+        threading.Thread(target=browse, args=(url,), daemon=True).start()
+
+    monkeypatch.setattr("webbrowser.open", open_page)
+
+    login = cli("mcp", "login", "web", "--browser")
+    shown = "".join(cli(*command).out for command in (("mcp", "export"), ("mcp", "list", "--json"), ("show",)))
+    outcomes = [cli("mcp", "logout", "web").err for _ in range(2)]
+
+    assert login.out.splitlines() == opened
+    assert login.err.splitlines()[-1] == "Signed in to web; `nexus mcp logout web` deletes its tokens."
+    assert [token for token in world.issuer.issued if token in shown + login.out + login.err] == []
+    assert outcomes == ["Deleted the tokens of web.\n", "There are no tokens of web.\n"]
+    assert list((nexus_home / TOKENS_DIRECTORY).iterdir()) == []
+
+
+def test_the_command_does_not_wait_longer_than_it_is_told(cli: Cli, nexus_home: Path, world: OAuthWorld) -> None:
+    define(nexus_home, web={"url": world.url})
+
+    outcome = cli("mcp", "login", "web", "--timeout", "0")
+
+    assert outcome.code != 0
+    assert "was not signed in to within 0 seconds" in outcome.err
