@@ -22,6 +22,7 @@ from nexus_core.history.fit import FitResult, fit_messages, require_fit_options
 from nexus_core.ledger.ledger import walk_back
 from nexus_core.ledger.store import read_label
 from nexus_core.nexus import Nexus
+from nexus_core.runner import run_to_completion
 from nexus_core.thread.state import (
     MARKER_KINDS,
     MAX_APPEND_ATTEMPTS,
@@ -239,15 +240,15 @@ class NexusSession:
             TurnError: A turn is open in the session, or it is archived.
         """
         if items:
-            await _run_to_completion(partial(self._items.add, items))
+            await run_to_completion(partial(self._items.add, items))
 
     async def pop_item(self) -> Any:  # noqa: ANN401 - an item of the SDK
         """Remove and return the newest item, or None if there is none."""
-        return await _run_to_completion(self._items.pop)
+        return await run_to_completion(self._items.pop)
 
     async def clear_session(self) -> None:
         """Remove all items."""
-        await _run_to_completion(self._items.clear)
+        await run_to_completion(self._items.clear)
 
     def close(self) -> None:
         """Close the ledger, unless a Nexus was given. A second call does nothing."""
@@ -286,18 +287,3 @@ def _build_tool_definition(tool: Any) -> dict[str, Any]:  # noqa: ANN401 - the S
         "description": tool.description,
         "parameters": tool.params_json_schema,
     }
-
-
-async def _run_to_completion(work: Callable[[], T]) -> T:
-    """Run a function in a thread. A cancellation is raised only when it is done, so that no later call overtakes it."""
-    task = asyncio.ensure_future(asyncio.to_thread(work))
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        task.exception()  # retrieved, so that asyncio does not report it as lost
-        raise cancelled
-    return task.result()
