@@ -1,7 +1,10 @@
 """Adapters for other frameworks, based on the ledger and `fit_messages`.
 
-openai_agents.py   OpenAI Agents SDK: a session over a ledger, and a filter that makes each call fit
-langgraph.py       LangGraph and LangChain: messages that fit, as a function, a hook and middleware
+openai_agents.py           OpenAI Agents SDK: a session over a ledger, and a filter that makes each call fit
+langgraph.py               LangGraph and LangChain: messages that fit, as a function, a hook and middleware
+langgraph_checkpoints.py   LangGraph: a checkpointer, whose threads are sessions
+langgraph_store.py         LangGraph: a store of items in a session
+framework_sessions.py      sessions in which an adapter keeps a framework's state
 
 None of these frameworks is a dependency; import a module only if its framework is installed.
 """
