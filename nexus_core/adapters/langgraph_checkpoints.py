@@ -29,15 +29,14 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from nexus_core.adapters.framework_sessions import FrameworkSessions, build_state_step, read_exact_label
 from nexus_core.adapters.langgraph import convert_message
+from nexus_core.adapters.shown_messages import ShownMessages, build_turn_step
 from nexus_core.dialects.registry import get_dialect
 from nexus_core.errors import LedgerError, MessageError, UsageError
 from nexus_core.nexus import Nexus
 from nexus_core.runner import run_to_completion
-from nexus_core.thread.state import add_usages
-from nexus_core.tokens.counters import open_counter
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Message, Opaque, Usage
-from nexus_core.types.payloads import CompactionPayload, ExternalTurnPayload, RevertPayload, StatePayload
+from nexus_core.types.payloads import ExternalTurnPayload, StatePayload
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.serde.base import SerializerProtocol
 
     from nexus_core.types.ledger import Step
-    from nexus_core.types.payloads import StepPayload
 
 FRAMEWORK = "langgraph"
 """Marks the sessions of this adapter."""
@@ -101,25 +99,17 @@ class CheckpointLog:
         checkpoints: Checkpoints by namespace and id.
         writes: Pending writes by namespace and checkpoint, then by task and index.
         shown: The numbers of the messages that the session shows.
-        has_other_messages: True if the session has messages that did not come from LangGraph.
+        elements: The numbered elements.
     """
 
     def __init__(self) -> None:
         self.tip: Step | None = None
         self.checkpoints: dict[str, dict[str, StoredCheckpoint]] = {}
         self.writes: dict[tuple[str, str], dict[tuple[str, int], StoredWrite]] = {}
-        self.shown: list[int] = []
-        self.has_other_messages = False
+        self.shown: ShownMessages[int] = ShownMessages()
         self.elements: list[Encoded] = []
         self._numbers: dict[Encoded, int] = {}
         self._versions: dict[tuple[str, str, str], Any] = {}
-        self._shown_before: dict[str, int] = {}
-        self._summarized: dict[str, int] = {}
-
-    @property
-    def summarized(self) -> int:
-        """How many of the shown messages a summary replaces."""
-        return 0 if self.tip is None or self.tip.compaction is None else self._summarized.get(self.tip.compaction, 0)
 
     def find_number(self, element: Encoded) -> int | None:
         """Return the number of a stored element; None if it is new."""
@@ -140,26 +130,16 @@ class CheckpointLog:
 
     def _read_step(self, step: Step) -> None:
         payload = step.payload
-        self._shown_before[step.id] = len(self.shown)
-        state = payload.state if isinstance(payload, ExternalTurnPayload | StatePayload) else None
+        state: Any = payload.state if isinstance(payload, ExternalTurnPayload | StatePayload) else None
+        shown = None if state is None else [(number, 1) for number in expand_ranges(state.get("shows") or ())]
+        self.shown.read_step(step, shown)
         if state is not None:
             self._read_state(state)
-        elif isinstance(payload, RevertPayload):
-            if payload.popped:
-                del self.shown[-payload.popped :]
-        elif isinstance(payload, CompactionPayload):
-            if payload.cleared:
-                self.shown, self.has_other_messages = [], False
-            kept = len(self.shown) if payload.first_kept is None else self._shown_before.get(payload.first_kept, 0)
-            self._summarized[step.id] = kept
-        elif step.messages:
-            self.has_other_messages = True
 
     def _read_state(self, state: Any) -> None:  # noqa: ANN401 - JSON
         for kind, text in state.get("elements") or ():
             self._numbers.setdefault((kind, text), len(self.elements))
             self.elements.append((kind, text))
-        self.shown += expand_ranges(state.get("shows") or ())
         if (put := state.get("put")) is not None:
             self._read_put(put)
         if (written := state.get("writes")) is not None:
@@ -374,40 +354,20 @@ class NexusSaver(BaseCheckpointSaver[str]):
             state["elements"] = numbering.added
         if numbers is None:
             return [build_state_step(state)]
-        shared = count_shared(log.shown, numbers)
-        steps: NewSteps = []
-        if shared < len(log.shown):
-            if log.has_other_messages or shared < log.summarized:
-                shared = 0
-                steps.append(_build_marker("compaction", CompactionPayload(cleared=True), log.tip))
-            else:
-                tip = log.tip
-                popped = RevertPayload(restores=tip.compaction if tip else None, popped=len(log.shown) - shared)
-                steps.append(_build_marker("revert", popped, tip))
-        new = messages[shared:]
+        kept, steps = log.shown.plan_change(numbers, log.tip)
+        new = messages[kept:]
         if not new:
             return [*steps, build_state_step(state)]
-        state["shows"] = build_ranges(numbers[shared:])
-        return [*steps, self._build_turn_step(state, new, continues=bool(log.shown[:shared]))]
-
-    def _build_turn_step(self, state: dict[str, Any], messages: Sequence[Any], *, continues: bool) -> NewStep:
-        read = tuple(_read_message(message) for message in messages)
-        counter = open_counter(host=self._nexus.host)
-        payload = ExternalTurnPayload(state=state)
-        if model := next(filter(None, map(_find_model, reversed(messages))), ""):
-            payload = payload.replace(model=model)
-        if usages := [usage for message in messages if (usage := _read_usage(message)) is not None]:
-            payload = payload.replace(usage=add_usages(usages))
-        if continues and not any(message.role == "user" for message in read):
-            payload = payload.replace(continues=True)
-        return NewStep(
-            kind="turn",
-            closes=True,
-            messages=read,
-            tokens=counter.count_messages(read),
-            counter=counter.name,
-            data=payload.to_json(),
+        state["shows"] = build_ranges(numbers[kept:])
+        step = build_turn_step(
+            self._nexus.host,
+            state,
+            [_read_message(message) for message in new],
+            model=next(filter(None, map(_find_model, reversed(new))), ""),
+            usages=[usage for message in new if (usage := _read_usage(message)) is not None],
+            is_continued=kept > 0,
         )
+        return [*steps, step]
 
     # ---- deletion and copies ----------------------------------------------------------------------------------
 
@@ -604,16 +564,6 @@ def build_ranges(numbers: Iterable[int]) -> list[list[int]]:
 def expand_ranges(ranges: Iterable[Sequence[int]]) -> list[int]:
     """Return the numbers of ranges."""
     return [number for first, length in ranges for number in range(first, first + length)]
-
-
-def count_shared(old: Sequence[int], new: Sequence[int]) -> int:
-    """Return how many numbers two lists have in common at their beginning."""
-    differing = (index for index, (one, other) in enumerate(zip(old, new, strict=False)) if one != other)
-    return next(differing, min(len(old), len(new)))
-
-
-def _build_marker(kind: Any, payload: StepPayload, tip: Step | None) -> NewStep:  # noqa: ANN401 - a StepKind
-    return NewStep(kind=kind, closes=True, counter=tip.counter if tip else "", data=payload.to_json())
 
 
 def _require_safe_serializer(serde: object, messages_channel: str) -> None:
