@@ -69,6 +69,10 @@ class FrameworkSessions(Generic[L]):
         records = self.ledger.sessions(status=None)
         return [record.label for record in records if record.payload.framework == self._framework]
 
+    def list_cached(self) -> list[str]:
+        """Return the names of the sessions in memory, the one used last first."""
+        return list(reversed(self._logs))
+
     def find(self, label: str) -> SessionRecord | None:
         """Return a session of the framework, or None.
 
@@ -93,10 +97,15 @@ class FrameworkSessions(Generic[L]):
         record = self.find(label)
         return self._build_log() if record is None else self._update_log(record)
 
-    def append(self, label: str, plan: Callable[[L], list[NewStep]]) -> list[Step]:
+    def append(self, label: str, plan: Callable[[L], list[NewStep]], *, origin: str = "") -> list[Step]:
         """Append the steps that `plan` returns for the state of a session, which is created if it is missing.
 
         They are one transaction. After a conflicting write, `plan` is called again with the new state.
+
+        Args:
+            label: The session.
+            plan: Returns the steps; none if there is nothing to store.
+            origin: The session that a new one is a fork of; "" for none.
 
         Raises:
             SessionExistsError: As for `find`.
@@ -104,7 +113,7 @@ class FrameworkSessions(Generic[L]):
             ConflictError: Other writers were faster `MAX_APPEND_ATTEMPTS` times in a row.
         """
         with self.lock:
-            added = self._append_planned(label, plan)
+            added = self._append_planned(label, plan, origin)
         for step in added:
             if step.messages:
                 usage = step.payload.usage if isinstance(step.payload, ReplyPayload) else None
@@ -127,11 +136,11 @@ class FrameworkSessions(Generic[L]):
                 raise undeletable_ledger_error(ledger.url)
             ledger.delete(label, reason=reason)
 
-    def _append_planned(self, label: str, plan: Callable[[L], list[NewStep]]) -> list[Step]:
+    def _append_planned(self, label: str, plan: Callable[[L], list[NewStep]], origin: str) -> list[Step]:
         for _ in range(MAX_APPEND_ATTEMPTS):
             record = self.find(label)
             try:
-                record = record or self._create(label)
+                record = record or self._create(label, origin)
                 _ensure_writable(record)
                 log = self._update_log(record)
                 planned = _continue_steps(log.tip, plan(log))
@@ -142,7 +151,10 @@ class FrameworkSessions(Generic[L]):
             return added
         raise build_contention_error(label)
 
-    def _create(self, label: str) -> SessionRecord:
+    def _create(self, label: str, origin: str) -> SessionRecord:
+        source = self.find(origin) if origin else None
+        if source is not None:
+            return self.ledger.create(label, head=source.head, origin=origin, data=source.data)
         payload = SessionPayload(model="", cwd=str(self._nexus.cwd), framework=self._framework)
         return self.ledger.create(label, data=payload.to_json())
 
