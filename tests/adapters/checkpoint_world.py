@@ -5,6 +5,7 @@ from __future__ import annotations
 from operator import add
 from typing import Annotated, Any, TypedDict
 
+from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.memory import InMemorySaver
@@ -15,7 +16,7 @@ from langgraph.types import Command, interrupt
 
 from nexus_core.adapters.langgraph_checkpoints import NexusSaver
 from tests.adapters.checkpoint_program import save
-from tests.adapters.graph_world import ScriptedModel, create_agent, look
+from tests.adapters.graph_world import ScriptedModel, look
 
 __all__ = [
     "AIMessage",

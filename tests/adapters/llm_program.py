@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,7 +17,7 @@ from llm.plugins import load_plugins, pm
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples/llm-plugin"))
 
 
-class EchoModel(llm.Model):  # type: ignore[misc,unused-ignore] - llm has types of its own only in part
+class EchoModel(llm.Model):
     """Answers with the system prompt and the prompt."""
 
     model_id = "echo"
@@ -27,14 +28,12 @@ class EchoModel(llm.Model):  # type: ignore[misc,unused-ignore] - llm has types 
 
 
 def main(arguments: list[str]) -> None:
-    import llm_nexus  # type: ignore[import-not-found,unused-ignore] - its folder is in `sys.path` from now on
-
     model = ModuleType("echo")
     vars(model)["register_models"] = llm.hookimpl(lambda register: register(EchoModel()))
-    load_plugins()
-    pm.register(llm_nexus)
+    load_plugins()  # type: ignore[no-untyped-call]
+    pm.register(import_module("llm_nexus"))
     pm.register(model)
-    llm.set_default_model("echo")
+    llm.set_default_model("echo")  # type: ignore[no-untyped-call]
     cli.main(arguments)
 
 

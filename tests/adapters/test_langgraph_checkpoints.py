@@ -109,14 +109,15 @@ def test_thread_continues_in_another_process_and_commands_read_it(
 def test_compaction_shortens_what_the_session_sends_and_leaves_the_thread(
     world: ModuleType, nexus: Nexus, saver: Any
 ) -> None:
-    for number in range(6):
-        state = world.tool_agent(saver, 1).invoke(world.asks(f"Question {number}?"), world.thread())
+    states = [
+        world.tool_agent(saver, 1).invoke(world.asks(f"Question {number}?"), world.thread()) for number in range(6)
+    ]
 
     report = nexus.session("t").compact()
     after = world.tool_agent(saver, 0).invoke(world.asks("Last?"), world.thread())
 
     assert report is not None
-    assert texts(after)[: len(texts(state))] == texts(state)
+    assert texts(after)[: len(texts(states[-1]))] == texts(states[-1])
     assert shown(nexus)[0].startswith("[Previous conversation summary]")
     assert shown(nexus)[-2:] == ["Last?", "Nothing."]
     assert len(shown(nexus)) < len(texts(after))
@@ -176,8 +177,9 @@ def test_interrupted_graph_resumes_with_another_saver(world: ModuleType, work: P
 def test_subgraph_keeps_its_own_messages_between_runs(world: ModuleType, nexus: Nexus, saver: Any) -> None:
     theirs = world.InMemorySaver()
     for each in (theirs, saver):
-        for text in ("One?", "Two?"):
-            state = world.nested_graph(each).invoke(world.asks(text), world.thread())
+        world.nested_graph(each).invoke(world.asks("One?"), world.thread())
+        world.nested_graph(each).invoke(world.asks("Two?"), world.thread())
+    state = world.nested_graph(saver).get_state(world.thread()).values
 
     spaces = {each.config["configurable"]["checkpoint_ns"] for each in saver.list(world.thread())}
     assert texts(state) == texts(world.nested_graph(theirs).get_state(world.thread()).values)

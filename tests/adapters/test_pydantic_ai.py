@@ -77,11 +77,11 @@ def looking_agent(world: SimpleNamespace, rounds: int, sent: list[Any], **option
 
     agent = world.Agent(world.FunctionModel(reply, model_name="gpt-4o"), instructions="Be thorough.", **options)
 
-    @agent.tool_plain
     def look(path: str) -> str:
         """Look at a file."""
         return f"There is nothing in {path}. " * 20
 
+    agent.tool_plain(look)
     return agent
 
 
