@@ -52,6 +52,7 @@ types: $(VENV)/.dev  ## mypy --strict
 	$(BIN)/mypy tests scripts benchmarks
 	MYPYPATH=examples/hello-plugin $(BIN)/mypy -p nexus_hello
 	MYPYPATH=examples/embedder-plugin $(BIN)/mypy -p nexus_wordllama
+	MYPYPATH=examples/llm-plugin $(BIN)/mypy -p llm_nexus
 
 architecture: $(VENV)/.dev  ## import-linter: who may import whom
 	$(BIN)/lint-imports --no-cache

@@ -4,7 +4,7 @@ cli/           the `nexus` command
 testing/       fixtures and checks for plugin authors
 plugin/        values and helpers that plugin authors import
 context/       ContextManager, ContextLoader and the other names of the NEXUS3 interface
-adapters/      OpenAI Agents SDK and LangGraph
+adapters/      LangGraph, pydantic-ai and OpenAI Agents SDK
 rpc/           many agents in one process, and JSON requests to them
 nexus          the facade `Nexus`
 agents/        agents that call models and run tools

@@ -92,3 +92,20 @@ async def _run_async(operation: Operation[T]) -> T:
         return result
     finally:
         operation.close()
+
+
+async def run_to_completion(work: Callable[[], T]) -> T:
+    """Run a function in a thread. A cancellation is raised only when it is done, so that no later call overtakes it."""
+    import asyncio
+
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        task.exception()  # retrieved, so that asyncio does not report it as lost
+        raise cancelled
+    return task.result()

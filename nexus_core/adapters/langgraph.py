@@ -123,11 +123,16 @@ class ConvertedMessages(Sequence[dict[str, Any]]):
             return [self[each] for each in range(len(self))[index]]
         at = range(len(self))[index]
         if at not in self.made:
-            self.made[at] = _convert_message(self._messages[at], at)
+            self.made[at] = convert_message(self._messages[at], at)
         return self.made[at]
 
 
-def _convert_message(message: Any, index: int) -> dict[str, Any]:  # noqa: ANN401 - any message that LangChain accepts
+def convert_message(message: Any, index: int) -> dict[str, Any]:  # noqa: ANN401 - any message that LangChain accepts
+    """Return a message of LangChain as a dict of OpenAI's chat API.
+
+    Raises:
+        MessageError: It is not a message for a model. The error has its index.
+    """
     from langchain_core.messages import convert_to_openai_messages
 
     with ErrorPath(f"messages[{index}]"):

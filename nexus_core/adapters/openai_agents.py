@@ -13,7 +13,7 @@ import json
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from nexus_core.dialects.fields import to_json_dict
 from nexus_core.dialects.registry import get_dialect
@@ -22,21 +22,25 @@ from nexus_core.history.fit import FitResult, fit_messages, require_fit_options
 from nexus_core.ledger.ledger import walk_back
 from nexus_core.ledger.store import read_label
 from nexus_core.nexus import Nexus
+from nexus_core.runner import run_to_completion
 from nexus_core.thread.state import (
     MARKER_KINDS,
     MAX_APPEND_ATTEMPTS,
     SessionState,
+    add_usages,
     build_contention_error,
     ensure_not_archived,
 )
 from nexus_core.tokens.counters import open_counter
 from nexus_core.types.assembled import CacheReport
 from nexus_core.types.ledger import NewStep
-from nexus_core.types.messages import Message, Opaque
+from nexus_core.types.messages import Message, Opaque, Usage
 from nexus_core.types.payloads import CompactionPayload, ExternalTurnPayload, RevertPayload, SessionPayload
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+
+    from agents import RunHooks
 
     from nexus_core.types.ledger import Ledger, SessionRecord, Step, StepKind
     from nexus_core.types.payloads import StepPayload
@@ -49,6 +53,18 @@ MIN_STEPS_PER_READ = 8
 """Fewest steps per read if only some items are requested."""
 STEP_KINDS_WITHOUT_ITEMS = ("sealed", *MARKER_KINDS)
 """Kinds of steps that repeat earlier messages, or have none."""
+
+
+class ModelCall(NamedTuple):
+    """A model call, as far as the SDK tells.
+
+    Attributes:
+        model: The name of the model; "" if it is not known.
+        usage: The usage that the provider reported.
+    """
+
+    model: str
+    usage: Usage
 
 
 class SessionItemStore:
@@ -67,8 +83,12 @@ class SessionItemStore:
         """Return all items, oldest first, or the newest `limit`. A negative limit means all, as in the SDK."""
         return self._newest(self._tip(self._ledger.session(self._label)), limit)
 
-    def add(self, items: Sequence[Any]) -> None:
+    def add(self, items: Sequence[Any], calls: Sequence[ModelCall] = ()) -> None:
         """Append items in one transaction.
+
+        Args:
+            items: The items.
+            calls: The model calls that they come from, as far as they are known.
 
         Raises:
             TurnError: A turn is open in the session, or it is archived.
@@ -79,6 +99,10 @@ class SessionItemStore:
         counter = open_counter(host=self._nexus.host)
         is_given_by_messages = _is_long(blocks) and _write_items(messages) == blocks
         payload = ExternalTurnPayload() if is_given_by_messages else ExternalTurnPayload(items=blocks)
+        if calls:
+            payload = payload.replace(usage=add_usages([call.usage for call in calls]))
+            if model := next((call.model for call in reversed(calls) if call.model), ""):
+                payload = payload.replace(model=model)
         step = NewStep(
             kind="turn",
             closes=True,
@@ -97,7 +121,8 @@ class SessionItemStore:
             return self._ledger.append(known.label, step if is_new else continuing, after=known.tip)
 
         added = self._retry_on_conflict(change)
-        self._nexus.host.recorded(added, self._label, None, CacheReport())
+        usage = added.payload.usage if isinstance(added.payload, ExternalTurnPayload) else None
+        self._nexus.host.recorded(added, self._label, usage, CacheReport())
 
     def pop(self) -> Any:  # noqa: ANN401 - an item
         """Remove and return the newest item, or None if there is none."""
@@ -214,6 +239,9 @@ class NexusSession:
     Items are returned unchanged, whatever their type. Popped or cleared items are not deleted: a new step marks them as
     removed.
 
+    The SDK's items do not tell which model answered and what it used. Pass `hooks` to `Runner.run`, and the session
+    stores that, too.
+
     Args:
         session_id: The session's name in the ledger.
         nexus: The Nexus whose ledger is used; None creates one, which `close()` closes.
@@ -226,6 +254,30 @@ class NexusSession:
         used = nexus or Nexus()
         self._own = None if nexus else used
         self._items = SessionItemStore(used, self.session_id)
+        self._calls: list[ModelCall] = []
+
+    @property
+    def hooks(self) -> RunHooks[Any]:
+        """Hooks for `Runner.run(…, session=session, hooks=session.hooks)`, which pass on each response."""
+        from agents import RunHooks
+
+        session = self
+
+        class ResponseHooks(RunHooks[Any]):
+            async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:  # noqa: ANN401, ARG002 - the SDK's
+                session.add_response(agent, response)
+
+        return ResponseHooks()
+
+    def add_response(self, agent: Any, response: Any) -> None:  # noqa: ANN401 - the SDK's
+        """Remember the model and usage of a response, for the items that are added next. For hooks of your own.
+
+        Args:
+            agent: The agent that called the model.
+            response: The SDK's `ModelResponse`.
+        """
+        named = agent.model if isinstance(agent.model, str) else getattr(agent.model, "model", None)
+        self._calls.append(ModelCall(named if isinstance(named, str) else "", _read_usage(response.usage)))
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """Return the items, oldest first. With a limit, the newest ones."""
@@ -238,21 +290,44 @@ class NexusSession:
         Raises:
             TurnError: A turn is open in the session, or it is archived.
         """
-        if items:
-            await _run_to_completion(partial(self._items.add, items))
+        if not items:
+            return
+        calls: list[ModelCall] = []
+        if any(_is_output(item) for item in items):  # the user's message is added before the model is called
+            calls, self._calls = self._calls, []
+        try:
+            await run_to_completion(partial(self._items.add, items, calls))
+        except Exception:
+            self._calls = [*calls, *self._calls]
+            raise
 
     async def pop_item(self) -> Any:  # noqa: ANN401 - an item of the SDK
         """Remove and return the newest item, or None if there is none."""
-        return await _run_to_completion(self._items.pop)
+        return await run_to_completion(self._items.pop)
 
     async def clear_session(self) -> None:
         """Remove all items."""
-        await _run_to_completion(self._items.clear)
+        await run_to_completion(self._items.clear)
 
     def close(self) -> None:
         """Close the ledger, unless a Nexus was given. A second call does nothing."""
         if self._own is not None:
             self._own.close()
+
+
+def _is_output(item: Any) -> bool:  # noqa: ANN401 - an item of the SDK
+    return isinstance(item, dict) and item.get("role") not in ("user", "system", "developer")
+
+
+def _read_usage(usage: Any) -> Usage:  # noqa: ANN401 - the SDK's Usage
+    read, made = usage.input_tokens_details, usage.output_tokens_details
+    return Usage(
+        input_tokens=usage.input_tokens or 0,
+        output_tokens=usage.output_tokens or 0,
+        cached_input_tokens=getattr(read, "cached_tokens", None) or 0,
+        cache_write_tokens=getattr(read, "cache_write_tokens", None) or 0,
+        reasoning_tokens=getattr(made, "reasoning_tokens", None) or 0,
+    )
 
 
 def fit_input(**options: Any) -> Callable[[Any], Awaitable[Any]]:  # noqa: ANN401 - as for fit_messages
@@ -286,18 +361,3 @@ def _build_tool_definition(tool: Any) -> dict[str, Any]:  # noqa: ANN401 - the S
         "description": tool.description,
         "parameters": tool.params_json_schema,
     }
-
-
-async def _run_to_completion(work: Callable[[], T]) -> T:
-    """Run a function in a thread. A cancellation is raised only when it is done, so that no later call overtakes it."""
-    task = asyncio.ensure_future(asyncio.to_thread(work))
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        task.exception()  # retrieved, so that asyncio does not report it as lost
-        raise cancelled
-    return task.result()

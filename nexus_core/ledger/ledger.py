@@ -90,7 +90,7 @@ def skip_reverted(steps: Iterable[Step]) -> Iterator[Step]:
     for step in steps:
         if step.kind == "revert" and (popped := count_import_reverted(step)):
             left += popped
-        elif left > 0 and step.kind not in ("compaction", "revert", "pin", "forget"):
+        elif left > 0 and step.kind not in ("compaction", "revert", "pin", "forget", "state"):
             left -= len(step.messages)  # one without messages belongs to the turn that was reverted
         else:
             yield step

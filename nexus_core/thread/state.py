@@ -357,7 +357,7 @@ def get_learned_limit(known: LearnedLimits, model: str, assumed: int) -> int:
 
 _STEPS_PER_READ = 50
 """Steps per query where only some turns are wanted."""
-MARKER_KINDS = ("compaction", "revert", "pin", "forget")
+MARKER_KINDS = ("compaction", "revert", "pin", "forget", "state")
 """Kinds of steps without messages of their own; a turn of one such step is not counted."""
 _USAGE_FIELDS = tuple(field.name for field in fields(Usage))
 _get_numbers = attrgetter(*_USAGE_FIELDS)
@@ -371,7 +371,7 @@ def add_turn(tip: Step | NewStep | None, step: NewStep) -> int | None:
     if tip is None:
         return int(counts_as_turn(step))
     before = tip.payload.turns
-    return None if before is None else before + (tip.closes and counts_as_turn(step))
+    return None if before is None else before + (tip.closes and counts_as_turn(step) and not continues_turn(step))
 
 
 def count_turns(cache: ThreadCache, tip: Step) -> int:
@@ -424,7 +424,9 @@ def is_unanswered_input(step: Step | NewStep) -> bool:
 
 
 def continues_turn(step: Step | NewStep) -> bool:
-    """True if a step continues the turn before its own."""
+    """True if a step continues the turn before its own, as the state of a framework always does."""
+    if step.kind == "state":
+        return True
     return step.kind in ("turn", "reply") and isinstance(step.payload, ReplyPayload) and step.payload.continues
 
 

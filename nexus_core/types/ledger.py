@@ -14,13 +14,16 @@ if TYPE_CHECKING:
     from nexus_core.types.messages import JSON, Message
     from nexus_core.types.plugins import Finding
 
-StepKind = Literal["input", "sealed", "reply", "result", "interrupted", "turn", "compaction", "revert", "pin", "forget"]
+StepKind = Literal[
+    "input", "sealed", "reply", "result", "interrupted", "turn", "compaction", "revert", "pin", "forget", "state"
+]
 """The kind of a step.
 
 `input` opens a turn with a user message, or adds one to it; `sealed` is the rendered input as it was sent; `reply` and
 `result` are the model's reply and a tool result; `interrupted` ends a turn that will not be finished; `turn` is a
 complete turn that was made elsewhere; `compaction` summarizes the steps before it, and `revert` undoes a compaction;
-`pin` names steps that a compaction must not summarize, `forget` memories that are not sent any more.
+`pin` names steps that a compaction must not summarize, `forget` memories that are not sent any more; `state` is what
+another framework keeps beside the messages, such as a checkpoint.
 """
 
 SessionStatus = Literal["active", "archived"]

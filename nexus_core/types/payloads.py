@@ -476,9 +476,21 @@ class ExternalTurnPayload(ReplyPayload):
 
     Attributes:
         items: The items of the OpenAI Agents SDK; None if they are those that its messages give.
+        state: What a framework keeps beside the messages, in the form of its adapter; None for nothing.
     """
 
     items: Sequence[dict[str, Any]] | None = _plain(_LIST)
+    state: JSON | None = _plain(dict)
+
+
+class StatePayload(StepPayload):
+    """Fields of a step without messages, in which a framework keeps a state.
+
+    Attributes:
+        state: The state, in the form of its adapter; None if it cannot be read.
+    """
+
+    state: JSON | None = _plain(dict)
 
 
 class ResultPayload(StepPayload):
@@ -596,6 +608,7 @@ _STEP_PAYLOADS: dict[str, type[StepPayload]] = {
     "revert": RevertPayload,
     "pin": PinPayload,
     "forget": ForgetPayload,
+    "state": StatePayload,
 }
 
 
@@ -689,6 +702,7 @@ class SessionPayload(Payload):
         parent: The session that created a worker; None for other sessions.
         call: The tool call that a worker's final reply answers; None for none.
         transcript: The transcript that it was imported from; None if it was not.
+        framework: The framework whose adapter created it and keeps its state there; "" for none.
     """
 
     model: str | None = _plain(str)
@@ -706,6 +720,7 @@ class SessionPayload(Payload):
     parent: str | None = _plain(str)
     call: ToolCallKey | None = _decoded(_read_call_key, list)
     transcript: TranscriptPayload | None = _decoded(_read_transcript, Payload.to_json)
+    framework: str = _plain(str, "")
 
 
 class SessionPayloadMixin:

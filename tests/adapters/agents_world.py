@@ -28,7 +28,17 @@ from openai.types.responses import (
 from nexus_core import Nexus
 from nexus_core.adapters.openai_agents import NexusSession, fit_input
 
-__all__ = ["Agent", "ModelInputData", "RunConfig", "Runner", "SQLiteSession", "Session", "SessionSettings", "fit_input"]
+__all__ = [
+    "Agent",
+    "ModelInputData",
+    "RunConfig",
+    "Runner",
+    "SQLiteSession",
+    "Session",
+    "SessionSettings",
+    "Usage",
+    "fit_input",
+]
 
 set_tracing_disabled(True)  # which would open connections
 
@@ -36,13 +46,15 @@ set_tracing_disabled(True)  # which would open connections
 class ScriptedModel(Model):
     """Answers from a list, and remembers what it was sent."""
 
-    def __init__(self, answers: Iterable[list[TResponseOutputItem]]) -> None:
+    def __init__(self, answers: Iterable[list[TResponseOutputItem]], usage: Usage | None = None) -> None:
         self._answers = iter(answers)
+        self._usage = usage or Usage()
+        self.model = "gpt-4o"
         self.sent: list[list[Any]] = []
 
     async def get_response(self, system_instructions: Any, input: Any, *given: Any, **options: Any) -> ModelResponse:  # noqa: A002, ARG002 - the SDK's name and order
         self.sent.append(json.loads(json.dumps(input)))
-        return ModelResponse(output=next(self._answers), usage=Usage(), response_id=None)
+        return ModelResponse(output=next(self._answers), usage=self._usage, response_id=None)
 
     def stream_response(self, *given: Any, **options: Any) -> AsyncIterator[Any]:
         raise NotImplementedError(given, options)
@@ -94,6 +106,15 @@ async def converse(session: Session, said: str, answers: list[list[TResponseOutp
     model = ScriptedModel(answers)
     await Runner.run(agents_over(model), said, session=session, run_config=RunConfig(**config), max_turns=100)
     return model.sent
+
+
+async def converse_with_hooks(session: NexusSession, answers: list[list[TResponseOutputItem]]) -> None:
+    """One run whose model reports what it used."""
+    used = Usage(requests=1, input_tokens=1000, output_tokens=20, total_tokens=1020)
+    used.input_tokens_details.cached_tokens = 900
+    used.output_tokens_details.reasoning_tokens = 5
+    agent = agents_over(ScriptedModel(answers, used))
+    await Runner.run(agent, "Why?", session=session, hooks=session.hooks, max_turns=100)
 
 
 async def resume(work: str, url: str) -> dict[str, list[Any]]:

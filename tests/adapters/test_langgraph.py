@@ -6,6 +6,7 @@ import asyncio
 import re
 import warnings
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -172,13 +173,13 @@ def test_what_is_no_message_at_all_is_named(world: ModuleType, given: Any, name:
 def test_only_what_fits_is_looked_at(world: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     adapter = import_module("nexus_core.adapters.langgraph")
     looked: list[int] = []
-    convert = adapter._convert_message  # noqa: SLF001 - to see how often
+    convert = adapter.convert_message
 
     def converted(said: Any, place: int) -> Any:
         looked.append(place)
         return convert(said, place)
 
-    monkeypatch.setattr(adapter, "_convert_message", converted)
+    monkeypatch.setattr(adapter, "convert_message", converted)
     said = [kind(f"{number}") for number in range(2000) for kind in (world.HumanMessage, world.AIMessage)]
 
     kept = world.fit_messages(said, model="gpt-4o", budget=400)
@@ -194,8 +195,9 @@ def test_a_state_may_be_an_object(world: ModuleType) -> None:
 
 
 def test_the_programs_of_the_page_run(
-    world: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    world: ModuleType, work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.chdir(work)
     models: list[Any] = []
 
     def model_named(name: str, **options: Any) -> Any:
@@ -212,8 +214,11 @@ def test_the_programs_of_the_page_run(
         for program in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
             exec(program, names)  # noqa: S102 - our own page
 
-    assert capsys.readouterr().out == "Nothing.\n" * 3
-    assert [len(model.sent) for model in models] == [2, 1, 2]
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[:3] == ["Nothing."] * 3
+    assert printed[3] == "7 messages, as the session has: 7"
+    assert printed[4:] == ["{'language': 'English'}"]
+    assert [len(model.sent) for model in models] == [2, 1, 2, 3]
 
 
 def test_calls_without_an_id_are_given_one(world: ModuleType) -> None:

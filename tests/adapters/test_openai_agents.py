@@ -53,6 +53,32 @@ def test_what_means_nothing_is_refused_before_anything_is_sent(nexus: Nexus) -> 
         NexusSession("", nexus=nexus)
 
 
+def test_model_usage_and_cache_are_stored_with_the_hooks_of_the_session(world: ModuleType, nexus: Nexus) -> None:
+    session = NexusSession("chat", nexus=nexus)
+
+    asyncio.run(world.converse_with_hooks(session, world.first_answers()))
+
+    used = nexus.session("chat").usage
+    steps = [*nexus.ledger.steps()]
+    assert (used.input_tokens, used.cached_input_tokens) == (3000, 2700)
+    assert (used.output_tokens, used.reasoning_tokens) == (60, 15)
+    assert (steps[0].payload.model, steps[-1].payload.model) == (None, "gpt-4o")
+    assert asyncio.run(session.get_items()) != []
+
+
+def test_usage_waits_for_the_items_that_belong_to_it(world: ModuleType, nexus: Nexus) -> None:
+    session = NexusSession("chat", nexus=nexus)
+    agent = SimpleNamespace(model=None)
+    used = world.Usage(requests=1, input_tokens=7, output_tokens=1, total_tokens=8)
+
+    session.add_response(agent, SimpleNamespace(usage=used))
+    asyncio.run(session.add_items([said("Hello.")]))
+    before = nexus.session("chat").usage.input_tokens
+    asyncio.run(session.add_items([said("Hi.", "assistant")]))
+
+    assert (before, nexus.session("chat").usage.input_tokens) == (0, 7)
+
+
 def test_it_is_a_session_of_the_sdk(world: ModuleType, nexus: Nexus) -> None:
     assert isinstance(NexusSession("chat", nexus=nexus), world.Session)
 

@@ -15,22 +15,25 @@ PAGE = ROOT / "docs/how-to/adopt-from-pydantic-ai.md"
 
 
 @pytest.mark.usefixtures("nexus_home")
-def test_an_agent_reads_the_instructions_of_the_directory(
+def test_the_programs_of_the_page_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("pydantic_ai")
     write_files(tmp_path, {"work/AGENTS.md": "Answer in verse."})
     monkeypatch.chdir(tmp_path / "work")
-    (program,) = blocks("python", PAGE.read_text(encoding="utf-8"))
+    programs = blocks("python", PAGE.read_text(encoding="utf-8"))
     names: dict[str, object] = {}
 
     asyncio.set_event_loop(loop := asyncio.new_event_loop())  # pydantic-ai would leave its own open
     try:
-        exec(program.replace("openai:gpt-4o", "test"), names)  # noqa: S102 - a page of the documentation
+        exec(programs[0].replace("openai:gpt-4o", "test"), names)  # noqa: S102 - a page of the documentation
+        result = names["result"]
+        exec(programs[1].replace("openai:gpt-4o", "test"), names)  # noqa: S102 - as above
     finally:
         loop.close()
         asyncio.set_event_loop(None)
+    exec(programs[2], names)  # noqa: S102 - as above
 
-    result = names["result"]
+    assert len(programs) == 3
     assert "Answer in verse." in result.all_messages()[0].instructions  # type: ignore[attr-defined]
-    assert capsys.readouterr().out.strip() == "success (no tool calls)"
+    assert capsys.readouterr().out.splitlines() == [*["success (no tool calls)"] * 2, "4 messages"]

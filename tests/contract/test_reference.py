@@ -116,7 +116,7 @@ def test_the_adapters_are_described_with_the_arguments_of_the_code() -> None:
     table = page("nexus").partition("## nexus_core.adapters\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `(\w+)\.((\w+)\(.*?\))` \|", table, re.MULTILINE)
 
-    assert len(rows) == 5
+    assert len(rows) == 10
     for module, described_as, name in rows:
         assert_same_arguments(described_as, getattr(import_module(f"nexus_core.adapters.{module}"), name))
 

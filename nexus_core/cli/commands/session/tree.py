@@ -555,6 +555,7 @@ _KIND_SIGNS = {
     "revert": "~",
     "pin": "^",
     "forget": "x",
+    "state": ".",
     "start": "-",
     "system": "-",
     "damaged": "!",
