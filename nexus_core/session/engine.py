@@ -35,7 +35,6 @@ from nexus_core.session.record import (
     read_results,
 )
 from nexus_core.session.session_thread import SessionThread
-from nexus_core.session.workers import build_report_step, find_worker_report
 from nexus_core.thread.calibration import CountedCall
 from nexus_core.thread.lookup import find_step, read_step_id
 from nexus_core.thread.state import (
@@ -297,6 +296,8 @@ class Engine:
 
     def report(self) -> Operation[RecordedStep | None]:
         """Record a worker's final reply as the result of its parent's tool call; None if there is nothing to record."""
+        from nexus_core.session.workers import build_report_step, find_worker_report
+
         state = yield from blocking(self._thread.read)
         report = find_worker_report(state)
         if report is None:
