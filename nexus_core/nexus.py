@@ -481,7 +481,7 @@ class Nexus:
         return request, self.load(request)
 
     def _ledger_url(self) -> str:
-        url = self.load().settings.get("ledger.url")
+        url = self._layers.load_settings(self.request()).get("ledger.url")
         return url if isinstance(url, str) else f"sqlite:///{self.home / LEDGER}"
 
     def close(self) -> None:

@@ -72,7 +72,7 @@ def passes(version: str, rooms: Sequence[str]) -> bool:
     program = str(environment / "bin" / "python")
     folders = [f"tests/{room}" for room in rooms]
     pytest = [program, "-m", "pytest", "-q", "-n", "auto", "--dist", "loadfile", "-p", "no:cacheprovider", *folders]
-    quick = ["-m", "not slow", "--hypothesis-profile=quick", "--most-cases=3"]
+    quick = ["-m", "not slow", "--hypothesis-profile=quick", "--most-cases=2"]
     commands = ([program, "-c", IMPORT_ALL], [*pytest, *quick])
     return all(subprocess.run(command, cwd=ROOT, check=False).returncode == 0 for command in commands)
 

@@ -8,6 +8,7 @@ import re
 import sys
 from math import isfinite
 from pathlib import Path
+from stat import S_ISFIFO, S_ISREG
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from nexus_core.config.load import LineIndex, syntax_error
@@ -84,6 +85,34 @@ def read_input_text(directory: Path, name: str) -> tuple[Path, str]:
     """
     path = Path("<stdin>") if name == STANDARD_INPUT else directory / name
     return path, decode_text(path, read_input_bytes(directory, name))
+
+
+def has_unread_input() -> bool:
+    """True if text is waiting at standard input: in a pipe, or in a file that is redirected to it."""
+    try:
+        descriptor = sys.stdin.fileno()
+        status = os.fstat(descriptor)
+        if S_ISREG(status.st_mode):
+            return status.st_size > os.lseek(descriptor, 0, os.SEEK_CUR)
+        if not S_ISFIFO(status.st_mode):
+            return False
+        from fcntl import ioctl
+        from termios import FIONREAD
+
+        return int.from_bytes(ioctl(descriptor, FIONREAD, bytes(4)), sys.byteorder) > 0
+    except (AttributeError, ImportError, OSError, ValueError):  # closed, not a file, or a system without these calls
+        return False
+
+
+def note_unread_input(cli: CliContext, command: str) -> None:
+    """Print that standard input is not read, if text is waiting there.
+
+    Args:
+        cli: The command.
+        command: The command line that reads it.
+    """
+    if has_unread_input():
+        cli.console.message(f"(standard input is not read; `{command}` reads it)")
 
 
 def get_input_name(path: Path, name: str) -> str:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from nexus_core.errors import FileError
     from nexus_core.host.manager import Host
     from nexus_core.layers.context import LoadedContext
     from nexus_core.types.layers import LoadedLayers
@@ -80,12 +81,23 @@ class LayerLoader:
             ConfigError: A settings file is malformed, or sets something that is not allowed.
             FileError: A text cannot be read.
         """
+        return self._load(request)
+
+    def load_settings(self, request: Request) -> Settings:
+        """Load the settings of a request, even if a text cannot be read.
+
+        Raises:
+            ConfigError: As for `load`.
+        """
+        return self._load(request, unreadable=[]).settings
+
+    def _load(self, request: Request, unreadable: list[FileError] | None = None) -> LoadedLayers:
         from nexus_core.layers.load import load_layers
         from nexus_core.types.layers import LoadedLayers
 
         if not self._looks:
             return LoadedLayers()
-        loaded = load_layers(self._host(), request)
+        loaded = load_layers(self._host(), request, unreadable=unreadable)
         # Our own tests validate the defaults, and most directories have nothing else.
         if any(config.layer is None or config.layer.scope != "defaults" for config in loaded.configs):
             self._ensure_valid(loaded.settings)

@@ -113,7 +113,7 @@ INVALID_SETTING_CODE, UNKNOWN_NAME_CODE = "invalid-setting", "unknown-name"
 MAX_SETTING_FINDINGS = 100
 """Errors that become findings; the rest is counted."""
 
-_PROVIDER_SETTING, _SUMMARIZERS_SETTING = "provider.provider", "compaction.summarizers"
+PROVIDER_SETTING, _SUMMARIZERS_SETTING = "provider.provider", "compaction.summarizers"
 _BUILT_IN_SUMMARIZERS = ("given", "extractive")
 """Summarizers that need no plugin."""
 
@@ -151,7 +151,7 @@ def find_missing_names(loaded: LoadedLayers, host: Host) -> Iterator[Finding]:
     for name in plugins if isinstance(plugins, dict) else ():
         if name != DISABLED_KEY:
             yield from _find_unknown_plugin(name, settings, host)
-    provider = settings.get(_PROVIDER_SETTING)
+    provider = settings.get(PROVIDER_SETTING)
     if isinstance(provider, str):
         yield from _find_unknown_provider(provider, loaded, host)
     summarizers = settings.get(_SUMMARIZERS_SETTING)
@@ -195,16 +195,23 @@ def _find_unknown_plugin(name: str, settings: Settings, host: Host) -> Iterator[
     yield locate_finding(finding, settings, pointer_to("/plugins", name))
 
 
-def _find_unknown_provider(name: str, loaded: LoadedLayers, host: Host) -> Iterator[Finding]:
+def suggest_provider(name: str, loaded: LoadedLayers, host: Host) -> str:
+    """Return a hint with the provider that an unknown name resembles, "" for a known name or one like no other.
+
+    Many servers are compatible with a known API, so a name of its own may be right.
+    """
     from nexus_core.dialects.registry import BUILT_IN_NAMES, get_default_registry
 
     if name in BUILT_IN_NAMES:
-        return
+        return ""
     known = {*get_default_registry(host).names, *host.providers(loaded)}
-    # Many servers are compatible with one of these APIs, so only a similar name is reported.
-    if name not in known and (nearest := did_you_mean(name, known)):
-        finding = Finding(UNKNOWN_NAME_CODE, f"{_PROVIDER_SETTING}: no API is called {name!r}; {nearest}")
-        yield locate_finding(finding, loaded.settings, dotted_to_pointer(_PROVIDER_SETTING))
+    return "" if name in known else did_you_mean(name, known)
+
+
+def _find_unknown_provider(name: str, loaded: LoadedLayers, host: Host) -> Iterator[Finding]:
+    if nearest := suggest_provider(name, loaded, host):
+        finding = Finding(UNKNOWN_NAME_CODE, f"{PROVIDER_SETTING}: no API is called {name!r}; {nearest}")
+        yield locate_finding(finding, loaded.settings, dotted_to_pointer(PROVIDER_SETTING))
 
 
 def _find_unknown_summarizers(names: list[object], loaded: LoadedLayers, host: Host) -> Iterator[Finding]:

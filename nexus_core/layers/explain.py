@@ -427,11 +427,19 @@ def answer_query(
     # A word may name a file or directory and also occur in a sentence.
     is_path = query.startswith(".") or os.sep in query or os.path.splitext(query)[1] != ""  # noqa: PTH122 - any text
     if named or (found and is_path):
-        return QueryExplanations([*named, *found])
+        return QueryExplanations([*named, *sorted(found, key=_rank_readers)])
     answer = project.explain_sentence(query)
     known = {each.place for each in found}
     more = [each for each in answer.explanations if each.place.rpartition(":")[0] not in known]
-    return answer._replace(explanations=[*found, *more])
+    return answer._replace(explanations=sorted([*found, *more], key=_rank_readers))
+
+
+def _rank_readers(explanation: Explanation) -> int:
+    """Return 0 for what the agent that was asked about reads, 1 for what another one reads, 2 for files of no agent."""
+    statuses = [each.status for each in explanation.readers]
+    if not statuses or statuses[0] == "read":
+        return 0
+    return 1 if any(status != "unread" for status in statuses) else 2
 
 
 def _explain_setting(context: ExplainedContext, query: str) -> Iterator[Explanation]:

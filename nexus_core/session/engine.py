@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from shlex import quote
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from nexus_core.compaction.trigger import build_due_finding
 from nexus_core.dialects.fields import read_flag, read_text, read_texts
@@ -35,7 +35,6 @@ from nexus_core.session.record import (
     read_results,
 )
 from nexus_core.session.session_thread import SessionThread
-from nexus_core.session.workers import build_report_step, find_worker_report
 from nexus_core.thread.calibration import CountedCall
 from nexus_core.thread.lookup import find_step, read_step_id
 from nexus_core.thread.state import (
@@ -48,6 +47,7 @@ from nexus_core.thread.state import (
     get_step_usage,
 )
 from nexus_core.types.assembled import AgentResult
+from nexus_core.types.base import NamedTuple
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Usage
 from nexus_core.types.payloads import RevertPayload
@@ -296,6 +296,8 @@ class Engine:
 
     def report(self) -> Operation[RecordedStep | None]:
         """Record a worker's final reply as the result of its parent's tool call; None if there is nothing to record."""
+        from nexus_core.session.workers import build_report_step, find_worker_report
+
         state = yield from blocking(self._thread.read)
         report = find_worker_report(state)
         if report is None:

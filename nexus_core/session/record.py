@@ -8,18 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 from nexus_core.dialects.fields import ErrorPath, describe_json_value, format_for_error, read_text, to_json_types
 from nexus_core.dialects.neutral import decode_value, encode_value
 from nexus_core.dialects.registry import BUILT_IN_DIALECTS, read_messages
-from nexus_core.dialects.responses import OUTPUT_TYPES
 from nexus_core.errors import MessageError, TurnError
 from nexus_core.history.groups import UnansweredCalls
 from nexus_core.ledger.store import write_canonical_json
 from nexus_core.request.input import build_message_context, build_session_start_message_at
 from nexus_core.thread.state import CallResult, DuplicateStep, find_client_calls
-from nexus_core.types.base import blake2b
+from nexus_core.types.base import NamedTuple, blake2b
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Message, Reply, ToolResult, Usage
 from nexus_core.types.payloads import InputPayload, InterruptedPayload, ReplyPayload, ResultPayload
@@ -215,7 +214,6 @@ def _name_of_dict(given: Mapping[object, object]) -> str:
     return ""
 
 
-_OUTPUTS = tuple(OUTPUT_TYPES.values())  # no set: what is looked for may be a list
 _BRINGERS = ("tool", "function", "user")
 """Whose messages bring results."""
 
@@ -324,7 +322,10 @@ def _split(message: Message) -> tuple[IncomingResult, ...] | None:
 
 def _brings_results(given: object) -> bool:
     if isinstance(given, Mapping):
-        return given.get("role") in _BRINGERS or given.get("type") in _OUTPUTS
+        from nexus_core.dialects.responses import OUTPUT_TYPES  # which a request without results does not need
+
+        # Compared one by one, because the type may be a list.
+        return given.get("role") in _BRINGERS or given.get("type") in tuple(OUTPUT_TYPES.values())
     return hasattr(given, "model_fields_set") and getattr(given, "role", None) in _BRINGERS
 
 

@@ -19,7 +19,6 @@ from nexus_core.request.runtime import MAX_RESULT_TOKENS
 from nexus_core.session.options import get_mode
 from nexus_core.session.record import build_session_start_step
 from nexus_core.session.replay import find_reply_step, find_sent_step, replay_call
-from nexus_core.session.workers import create_worker, read_worker_options
 from nexus_core.text.safety import visible_line
 from nexus_core.thread.cache import NullSizer, ThreadCache
 from nexus_core.thread.calibration import CountedCall, learn_sample
@@ -389,6 +388,8 @@ class SessionThread:
 
     def spawn(self, orders: SpawnArguments) -> SessionThread:
         """Return a worker's session, created if it does not exist."""
+        from nexus_core.session.workers import create_worker, read_worker_options
+
         state = self.read()
         found = self._load_directories(state, self._mode(state))
         settings = found[-1][1].settings

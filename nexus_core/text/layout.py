@@ -8,7 +8,9 @@ still do not fit side by side, the last ones move to further lines of each row, 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from nexus_core.types.base import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
@@ -61,6 +63,18 @@ def shorten_to_width(text: str, width: int) -> str:
         return text
     beginning = text[: _cut_at(text, width - 1)]
     return f"{beginning if measure_width(beginning) < width else ''}…"
+
+
+def shorten_to_words(text: str, width: int) -> str:
+    """Return a text, or its first words and `…`, that occupies at most `width` cells of a terminal.
+
+    A word is cut only if less than half of the width would be left.
+    """
+    shown = shorten_to_width(text, width)
+    if shown == text or text[len(shown) - 1].isspace():
+        return shown
+    words = shown[:-1].rpartition(" ")[0]
+    return f"{words.rstrip()}…" if 2 * measure_width(words) >= width else shown
 
 
 def wrap_line(line: str, width: int) -> list[str]:

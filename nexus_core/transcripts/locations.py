@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from nexus_core.types.transcripts import TranscriptLocation, TranscriptReader
 
-_MAX_READ_BYTES = 1 << 18
+MAX_BEGINNING_BYTES = 1 << 18
 """Enough of a file to find the working directory, which one of its first lines names."""
 _MAX_LISTED_FILES = 2000
 """Files whose beginnings are read for a list of all transcripts: a second or two."""
@@ -224,7 +224,7 @@ def _find_root(place: TranscriptLocation) -> Path:
 
 def _read_project_root(folder: Path) -> str:
     """Return the directory that a folder of Gemini CLI belongs to; "" in older ones, which have a hash as a name."""
-    found = _read_beginning(folder / ".project_root")
+    found = read_beginning(folder / ".project_root")
     return found[1].decode(errors="replace").strip() if found else ""
 
 
@@ -284,7 +284,7 @@ def _is_subagent(found: TranscriptFile) -> bool:
 
 def _read_file(path: Path, program: str) -> TranscriptFile | None:
     """Return a file with the working directory that it names, or None if it is not a readable file."""
-    found = _read_beginning(path)
+    found = read_beginning(path)
     if found is None:
         return None
     stat, beginning = found
@@ -292,15 +292,15 @@ def _read_file(path: Path, program: str) -> TranscriptFile | None:
     return TranscriptFile(path, stat.st_size, stat.st_mtime, program, directory)
 
 
-def _read_beginning(path: Path) -> tuple[os.stat_result, bytes] | None:
-    """Return the beginning of a file, or None if it is not a readable file."""
+def read_beginning(path: Path) -> tuple[os.stat_result, bytes] | None:
+    """Return the status and the first `MAX_BEGINNING_BYTES` of a file, or None if it is not a readable file."""
     try:
         descriptor = os.open(path, READ_FLAGS)
     except OSError:
         return None
     try:
         stat = os.fstat(descriptor)
-        return (stat, os.read(descriptor, _MAX_READ_BYTES)) if S_ISREG(stat.st_mode) else None
+        return (stat, os.read(descriptor, MAX_BEGINNING_BYTES)) if S_ISREG(stat.st_mode) else None
     except OSError:
         return None
     finally:

@@ -474,8 +474,9 @@ def _write_block(block: DocumentBlock) -> list[str]:
         for result in block.results:
             inner += ["", *_write_block(result)] if inner else _write_block(result)
         return _fold(title, inner)
-    if block.kind == "image":
-        return [f"![{_escape_line(block.title)}]({block.image})"] if block.image else [f"[{_escape_line(block.title)}]"]
+    if block.kind == "image":  # a data: URL would be megabytes of text, which few readers of Markdown show
+        left_out = ", which is in the HTML export" if block.image else ""
+        return [f"[{_escape_line(block.title)}{left_out}]"]
     if block.kind == "note":
         return _fold(block.title, _quote_text(block.text)) if block.text else [f"*{_escape_line(block.title)}*"]
     return [*([f"**{_escape_line(block.title)}**", ""] if block.title else []), *_fence(block.text)]

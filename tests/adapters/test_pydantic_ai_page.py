@@ -14,6 +14,7 @@ from tests.contract.test_readme import blocks
 PAGE = ROOT / "docs/how-to/adopt-from-pydantic-ai.md"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("nexus_home")
 def test_the_programs_of_the_page_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

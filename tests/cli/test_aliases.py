@@ -81,6 +81,7 @@ def test_no_help_page_has_an_old_name(cli: Cli) -> None:
     assert not [name for name, page in pages.items() for old in OLD_COMMANDS if f"nexus {old}" in page]
 
 
+@pytest.mark.slow  # three programs
 def test_completion_offers_no_old_name(work: Path, nexus_home: Path) -> None:  # noqa: ARG001 - the home must be in place
     def complete(line: str) -> list[str]:
         variables = {"_NEXUS_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}

@@ -7,7 +7,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -447,3 +448,46 @@ def test_calls_without_tools_are_told_to_whoever_asks_anthropic(cli: Cli, nexus:
     assert codes_of(cli(*given, "anthropic")) == ["calls-without-tools"]
     assert codes_of(cli(*given, "openai")) == []
     assert codes_of(cli(*given, "anthropic", "--tools", "tools.json")) == []
+
+
+@pytest.fixture
+def redirect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Redirect a file with a text to standard input."""
+    with ExitStack() as opened:
+
+        def give(text: str) -> None:
+            path = tmp_path / "input.txt"
+            path.write_text(text)
+            monkeypatch.setattr(sys, "stdin", opened.enter_context(path.open()))
+
+        yield give
+
+
+@pytest.mark.parametrize("command", ["assemble", "context"])
+def test_text_at_standard_input_that_is_not_read_is_reported(
+    cli: Cli, redirect: Callable[[str], None], command: str
+) -> None:
+    redirect("Why does login fail?")
+
+    assert f"(standard input is not read; `nexus {command} -` reads it)" in cli(command).err
+
+
+@pytest.mark.parametrize(("text", "message"), [("", []), ("Why does login fail?", ["-"])])
+def test_empty_standard_input_and_one_that_is_read_are_not_reported(
+    cli: Cli, redirect: Callable[[str], None], text: str, message: list[str]
+) -> None:
+    redirect(text)
+
+    assert "standard input" not in cli("assemble", *message).err
+
+
+def test_text_waiting_in_a_pipe_is_reported(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    end, start = os.pipe()
+    with os.fdopen(end) as pipe, os.fdopen(start, "w") as writer:
+        monkeypatch.setattr(sys, "stdin", pipe)
+        silent = cli("assemble")
+        writer.write("Why?")
+        writer.flush()
+
+        assert "standard input" not in silent.err
+        assert "standard input is not read" in cli("assemble").err

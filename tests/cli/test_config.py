@@ -402,3 +402,20 @@ def test_the_end_of_a_name_suggests_the_whole_of_it(cli: Cli, command: tuple[str
 
     assert outcome.code in (1, 2)
     assert "id you mean 'provider.model' or 'compaction.model'?" in outcome.err
+
+
+@pytest.mark.parametrize(("key", "value"), [("provider.provider", "opnai"), ("provider", '{"provider": "opnai"}')])
+def test_config_set_refuses_a_provider_whose_name_resembles_a_known_one(
+    cli: Cli, nexus_home: Path, key: str, value: str
+) -> None:
+    outcome = cli("config", "set", "--global", key, value)
+
+    assert (outcome.code, "did you mean 'openai'?" in outcome.err) == (2, True)
+    assert not (nexus_home / "config.json").exists()
+
+
+@pytest.mark.parametrize("name", ["openai", "our-own-server"])
+def test_config_set_accepts_a_known_provider_and_one_like_no_other(cli: Cli, nexus_home: Path, name: str) -> None:
+    assert cli("config", "set", "--global", "provider.provider", name).code == 0
+
+    assert json.loads((nexus_home / "config.json").read_text()) == {"provider": {"provider": name}}

@@ -360,6 +360,7 @@ def test_the_how_to_shows_what_a_changed_file_does(cli: Cli, session: Session, w
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_waiting")
 def test_the_how_to_shows_what_a_restless_plugin_does(cli: Cli, install_everywhere: InstallPlugin, work: Path) -> None:
     install_everywhere("ticker", COUNTING)

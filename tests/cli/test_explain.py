@@ -539,8 +539,8 @@ def test_a_word_may_be_a_directory_and_a_word_of_a_sentence(cli: Cli, work: Path
     lines = [line for line in cli("explain", "hammers").out.splitlines() if not line.startswith(" ")]
 
     assert lines == [
-        f"{work}/hammers/AGENTS.md  not in the prompt here: read only in {work}/hammers and below",
         f"Workspace Rules (work)  {work}/AGENTS.md:1  in the prompt",
+        f"{work}/hammers/AGENTS.md  not in the prompt here: read only in {work}/hammers and below",
     ]
 
 
@@ -907,3 +907,11 @@ def test_a_text_has_the_same_explanation_by_its_path_and_by_its_directory(cli: C
     write_files(work, {"docs/keep.txt": "", "AGENTS.md": "Rules.\n"})
 
     assert cli("explain", "AGENTS.md").out.splitlines()[0] in cli("explain", ".").out.splitlines()
+
+
+def test_files_that_an_agent_reads_come_before_those_that_none_reads(cli: Cli, work: Path) -> None:
+    write_files(work, {"NEXUS.md": "Read docs first.", "docs/a.md": "Nothing.", "docs/b.md": "Nothing."})
+
+    places = [each["place"] for each in json.loads(cli("explain", "docs", "--json").out)["explanations"]]
+
+    assert places == [f"{work}/NEXUS.md:1", f"{work}/docs/a.md", f"{work}/docs/b.md"]

@@ -272,6 +272,16 @@ def test_enter_takes_the_newest_transcript(work: Path, user: Path) -> None:
     assert "ROLE" in screen.text
 
 
+def test_menu_shows_the_first_message_of_each_conversation(work: Path, user: Path) -> None:
+    screen = run_in_terminal(
+        ["context"], work, columns=200, keys={QUESTION: "q\n"}, variables={"HOME": str(user), **NO_OTHERS}
+    )
+
+    lines = screen.text.splitlines()
+    assert next(line for line in lines if line.startswith("1 ")).endswith("  Which loaves cost more than four francs?")
+    assert next(line for line in lines if line.startswith("2 ")).endswith("  Which beds need water?")
+
+
 def test_number_takes_another_transcript(work: Path, user: Path) -> None:
     screen = run_in_terminal(
         ["context"], work, rows=90, keys={QUESTION: "2\n"}, variables={"HOME": str(user), **NO_OTHERS}

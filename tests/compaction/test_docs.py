@@ -44,6 +44,7 @@ def test_the_plugin_keeps_the_contract() -> None:
     assert check_plugin(names["Plugin"]()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.acceptance("E-07", "Q-06")
 def test_the_example_runs(tmp_path: Path) -> None:
     environment = {**os.environ, "NEXUS_HOME": str(tmp_path), "NEXUS_PLUGINS": "none", "XDG_CACHE_HOME": str(tmp_path)}

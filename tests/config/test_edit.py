@@ -328,6 +328,7 @@ def test_a_key_is_written_as_json() -> None:
     assert parse_json(edited).value == {'a/b~"\n': 1}
 
 
+@pytest.mark.slow
 def test_a_large_text_is_edited_in_time_in_proportion_to_its_length() -> None:
     def edit(size: int) -> None:
         text = '{"a": [' + ", ".join(["{}"] * size) + "] /*" + " " * 2 * size + "*/ }"

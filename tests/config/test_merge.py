@@ -222,6 +222,7 @@ LARGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", sampled(LARGE.values(), one_in=3), ids=LARGE)
 def test_the_time_to_merge_grows_with_the_size_and_not_with_its_square(
     make: Callable[[int], list[dict[str, object]]],

@@ -64,6 +64,7 @@ def test_the_order_in_which_plugins_are_registered_never_shows(tmp_path: Path) -
     assert prompts.pop().count("## Same") == 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", sampled(["show --json", "plugin list --json", "--help"], one_in=3))
 def test_the_hash_seed_never_shows(tmp_path: Path, command: str) -> None:
     write_files(tmp_path / "work", {".nexus3/NEXUS.md": "text"})

@@ -41,6 +41,7 @@ def test_every_command_is_in_the_readme_and_has_its_part_of_the_reference(tmp_pa
     assert sorted(re.findall(r"^### nexus (\w+)$", reference, re.MULTILINE)) == sorted(names)
 
 
+@pytest.mark.slow
 def test_the_first_program_of_the_readme_asks_a_model(tmp_path: Path) -> None:
     with listening() as loopback:
         loopback.answer = says("openai", 1, "The token expires.")
@@ -50,6 +51,7 @@ def test_the_first_program_of_the_readme_asks_a_model(tmp_path: Path) -> None:
     assert output == "The token expires.\n"
 
 
+@pytest.mark.slow
 def test_the_session_of_the_readme_is_kept(tmp_path: Path) -> None:
     with listening() as loopback:
         loopback.answer = says("openai", 1, "The token expires.")

@@ -59,6 +59,7 @@ def test_fit_opens_no_file_of_the_project_or_the_home(places: tuple[Path, Path])
     assert run(*places).rstrip().endswith(" []")
 
 
+@pytest.mark.slow
 def test_fit_gives_the_same_whatever_settings_and_variables_there_are(places: tuple[Path, Path]) -> None:
     cwd, home = places
     usual = run(cwd, home)

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus_core.text.layout import lay_out_table, measure_width, shorten_to_width, wrap_line
+from nexus_core.text.layout import lay_out_table, measure_width, shorten_to_width, shorten_to_words, wrap_line
 from tests.effort import examples
 
 ROWS = [
@@ -100,6 +101,19 @@ def test_shortened_text_fits_and_is_as_long_as_it_can_be(text: str, width: int) 
         kept = shown.removesuffix("…")
         assert text.startswith(kept)
         assert measure_width(text[: len(kept) + 1]) >= width
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("one two", "one two"),
+        ("one two three", "one two…"),
+        ("one twothree four", "one twoth…"),
+        ("語語 語語語語", "語語 語語…"),
+    ],
+)
+def test_shortened_text_ends_with_a_whole_word_unless_half_of_it_would_be_lost(text: str, shown: str) -> None:
+    assert shorten_to_words(text, 10) == shown
 
 
 def test_long_line_wraps_between_words_and_keeps_its_indentation() -> None:

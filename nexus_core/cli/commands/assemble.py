@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from nexus_core.cli.input import STANDARD_INPUT, read_input_text
+from nexus_core.cli.input import STANDARD_INPUT, note_unread_input, read_input_text
 from nexus_core.cli.options import (
     ApiOption,
     JsonOption,
@@ -104,6 +104,8 @@ def assemble(
     cli: CliContext = ctx.obj
     require_known_dialect(cli, dialect)
     _require_timezone(timezone)
+    if STANDARD_INPUT not in (message, tools):
+        note_unread_input(cli, "nexus assemble -")
     options = {"session": session, "model": model, "renderer": renderer, "role": role, "mode": mode, "task": task}
     lists = {"permissions": tuple(permissions or ()), "skills": tuple(skill or ())}
     event = {"timezone": timezone, "platform": platform, "platform_actions": tuple(action or ())}

@@ -162,6 +162,7 @@ def set_setting(
         text = change(write=False)
         if not for_all:
             _refuse_ignored_setting(cli, path, key, text)
+        _refuse_misspelt_provider(cli, path, key, text)
         if dry_run:
             cli.console.text(_hide_config_secrets(text))
             cli.console.message("Nothing was written.")
@@ -235,6 +236,23 @@ def _refuse_ignored_setting(cli: CliContext, path: Path, key: str, text: str) ->
             what = visible_line(finding.message.removesuffix("; it is ignored"))
             hint = f"`nexus config set --global {key} …` sets it for all that you do"
             raise UsageError(f"{what}, so it would be ignored", where=str(path), hint=hint)
+
+
+def _refuse_misspelt_provider(cli: CliContext, path: Path, key: str, text: str) -> None:
+    """Refuse a provider whose name is unknown and resembles a known one."""
+    from nexus_core.config.jsonc import parse_json
+    from nexus_core.layers.diagnose import PROVIDER_SETTING, suggest_provider
+    from nexus_core.layers.load import load_layers
+
+    if not f"{PROVIDER_SETTING}.".startswith(f"{key}."):
+        return
+    settings = cast("dict[str, Any]", parse_json(text.removeprefix("\ufeff")).value)
+    name = settings["provider"].get("provider")
+    hint = ""
+    with suppress(ConfigError, FileError), cli.nexus() as nexus:  # of another file, which the command is not about
+        hint = suggest_provider(name, load_layers(nexus.host, nexus.request()), nexus.host) if name else ""
+    if hint:
+        raise UsageError(f"no provider is called {name!r}", where=str(path), hint=hint)
 
 
 @app.command(epilog="\b\nExamples:\n  nexus config validate\n  nexus -C services/auth config validate --json")

@@ -14,6 +14,7 @@ from nexus_core.cli.commands.context_shares import (
     split_request,
 )
 from nexus_core.cli.context import EXIT_FINDINGS
+from nexus_core.cli.input import STANDARD_INPUT, note_unread_input
 from nexus_core.cli.model_window import contains_only_text, describe_bytes, open_model_window
 from nexus_core.cli.options import (
     AgentFileOption,
@@ -135,6 +136,8 @@ def context(
         require_trusted=require_trusted,
     )
     _check_options(file, wanted, everything=everything)
+    if file != STANDARD_INPUT:
+        note_unread_input(cli, "nexus context -")
     if file is None and not cli.is_directory_named and wanted == _NO_ARGUMENTS._replace(model=model, top=top):
         from nexus_core.cli.commands.context_menu import choose_transcript
 

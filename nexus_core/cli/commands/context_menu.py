@@ -9,22 +9,32 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from nexus_core.cli.output import format_time
-from nexus_core.errors import UsageError
+from nexus_core.cli.output import excerpt_message, format_time
+from nexus_core.errors import NexusError, UsageError
 from nexus_core.files.places import user_home
 from nexus_core.text.console import format_bytes
+from nexus_core.text.layout import shorten_to_width
 from nexus_core.text.safety import visible_line
-from nexus_core.transcripts.locations import PROGRAM_NAMES, find_newest_transcripts
+from nexus_core.transcripts.locations import (
+    MAX_BEGINNING_BYTES,
+    PROGRAM_NAMES,
+    find_newest_transcripts,
+    read_beginning,
+)
+from nexus_core.transcripts.read import read_transcript
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from nexus_core.cli.context import CliContext
+    from nexus_core.transcripts.base import TranscriptFormat
     from nexus_core.transcripts.locations import TranscriptFile
 
 _MAX_OFFERED = 9
 """Transcripts that are offered; more are not read before the newest is taken."""
 _MAX_QUESTIONS = 3
+_MAX_MESSAGE_CELLS = 60
+"""Terminal cells of a first message in the menu: enough to tell one conversation from another."""
 _THIS_DIRECTORY = "."
 
 
@@ -60,6 +70,7 @@ def choose_transcript(cli: CliContext) -> str | None:
 
 
 def _print_menu(cli: CliContext, found: list[TranscriptFile], more: int, names: Mapping[str, str]) -> None:
+    formats = cli.transcript_formats()
     rows = [
         (
             str(number),
@@ -67,17 +78,37 @@ def _print_menu(cli: CliContext, found: list[TranscriptFile], more: int, names: 
             format_time(int(each.changed * 1000)),
             format_bytes(each.size),
             _shorten_home(each.directory) or "-",
+            _read_first_message(each, formats),
         )
         for number, each in enumerate(found, 1)
     ]
     here = f"what a request from {_shorten_home(str(cli.cwd))} would send"
     cli.console.text("Where do the tokens go? The newest conversations on this machine:", style="bold", wrap=True)
     cli.console.text("")
-    cli.console.table([("", "AGENT", "CHANGED", "SIZE", "DIRECTORY"), *rows], styles=["bold"], right={0, 3})
+    heading = ("", "AGENT", "CHANGED", "SIZE", "DIRECTORY", "FIRST MESSAGE")
+    cli.console.table([heading, *rows], styles=["bold"], right={0, 3})
     if more:
         cli.console.text(f"   and {more:,} more: nexus context FILE", style="dim")
     cli.console.text(f"{_THIS_DIRECTORY}  {visible_line(here)}", wrap=True)
     cli.console.text("")
+
+
+def _read_first_message(each: TranscriptFile, formats: Sequence[TranscriptFormat]) -> str:
+    """Return the beginning of the first message that the user wrote, `-` if it cannot be found.
+
+    Only the beginning of the file is read.
+    """
+    found = read_beginning(each.path)
+    beginning = found[1] if found else b""
+    if len(beginning) == MAX_BEGINNING_BYTES:
+        beginning = beginning[: beginning.rfind(b"\n") + 1]  # without the line that is cut off
+    try:
+        transcript = read_transcript(beginning.decode("utf-8", "replace"), formats=formats)
+    except NexusError:
+        return "-"
+    said = (entry.message for entry in transcript.entries if entry.kind == "said" and entry.message.role == "user")
+    first = next((text for message in said if (text := excerpt_message(message))), "")
+    return shorten_to_width(visible_line(first), _MAX_MESSAGE_CELLS) or "-"
 
 
 def _ask(cli: CliContext, number: int) -> int | None:

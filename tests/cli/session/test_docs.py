@@ -182,6 +182,7 @@ def shape(value: object) -> object:
     return [shape(each) for each in value] if isinstance(value, list) else type(value).__name__
 
 
+@pytest.mark.slow
 def test_completion_offers_the_names_of_sessions(talk: Talk, nexus: Nexus, work: Path) -> None:
     talk("auth-bug", "Why?")
     nexus.close()

@@ -12,6 +12,7 @@ import pytest
 
 from nexus_core import Nexus
 from nexus_core.ledger.ledger import StoreLedger
+from nexus_core.testing import write_files
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Message
 from tests.cli.session.conftest import Talk, TypeIn
@@ -43,6 +44,22 @@ def test_a_row_says_what_a_session_consists_of_and_where_it_stands(cli: Cli, tal
         str(work),
     )
     assert int(tokens) > 0
+
+
+def test_model_of_a_session_without_its_own_is_that_of_its_newest_step(
+    cli: Cli, nexus: Nexus, nexus_home: Path
+) -> None:
+    write_files(nexus_home, {"config.json": '{"provider": {"model": "gpt-4o"}}'})
+    nexus.session("s").ask("Why?")
+
+    assert listed(cli)["s"]["model"] == "gpt-4o"
+
+
+def test_session_list_works_beside_instructions_that_are_not_utf8(cli: Cli, talk: Talk, work: Path) -> None:
+    talk("s", "Why?")
+    (work / "NEXUS.md").write_bytes(b"caf\xe9")
+
+    assert list(listed(cli)) == ["s"]
 
 
 @pytest.mark.acceptance("D-10")

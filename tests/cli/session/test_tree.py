@@ -20,6 +20,7 @@ from nexus_core.cli.commands.session.tree import (
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.testing import write_files
+from nexus_core.text.layout import measure_width
 from nexus_core.types.ledger import NewStep
 from tests.cli.session.conftest import Talk
 from tests.conftest import Cli
@@ -123,14 +124,15 @@ def test_sessions_that_stand_at_the_same_turn_are_named_together(ledger: MemoryL
     assert drawn(ledger) == ["* ID  one  <- fresh, main"]
 
 
-def test_lines_are_as_long_as_the_terminal_is_wide(ledger: MemoryLedger) -> None:
+@pytest.mark.parametrize(("text", "end"), [("word " * 100, " word…  <- main"), ("語 " * 100, " 語…  <- main")])
+def test_lines_fit_the_terminal_and_end_with_a_whole_word(ledger: MemoryLedger, text: str, end: str) -> None:
     ledger.create("main")
-    tell(ledger, "main", "word " * 100)
+    tell(ledger, "main", text)
 
     (line,) = drawn(ledger, 80)
 
-    assert len(line.replace("ID", "x" * 26)) == 80
-    assert line.endswith("…  <- main")
+    assert 75 < measure_width(line.replace("ID", "x" * 26)) <= 80
+    assert line.endswith(end)
 
 
 @pytest.mark.parametrize("forks", [100, pytest.param(1100, marks=pytest.mark.slow)])

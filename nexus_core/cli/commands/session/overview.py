@@ -99,6 +99,7 @@ class SessionOverview(NamedTuple):
         maker: The session whose worker it is; "" for none.
         is_arranged: True if its renderer is not the default one, so that messages may be sent in another form.
         cost: The cost of all calls of the thread; None if it was not computed.
+        called_model: The model of its newest step, which settings may have chosen; "" if that step has none.
     """
 
     record: SessionRecord
@@ -111,6 +112,7 @@ class SessionOverview(NamedTuple):
     is_compacted: bool = False
     is_arranged: bool = False
     cost: Cost | None = None
+    called_model: str = ""
 
     @property
     def shown_cost(self) -> str:
@@ -129,8 +131,8 @@ class SessionOverview(NamedTuple):
 
     @property
     def model(self) -> str:
-        """The model that it uses."""
-        return self.record.payload.model or ""
+        """The model that it was given, else the one that its newest step called."""
+        return self.record.payload.model or self.called_model
 
     @property
     def directory(self) -> str:
@@ -181,7 +183,16 @@ def read_overview(ledger: Ledger, record: SessionRecord) -> SessionOverview:
     turns, tokens, usage = count_turns(tail, tip), count_tokens(tail, tip), sum_usage(tail, tip)
     is_compacted, is_arranged = tip.compaction is not None, _has_other_renderer(ledger, tip)
     return SessionOverview(
-        record, turns, tip.position + 1, tokens, tip.counter, usage, maker, is_compacted, is_arranged
+        record,
+        turns,
+        tip.position + 1,
+        tokens,
+        tip.counter,
+        usage,
+        maker,
+        is_compacted,
+        is_arranged,
+        called_model=tip.payload.model or "",
     )
 
 

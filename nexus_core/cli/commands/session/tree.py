@@ -17,7 +17,8 @@ from nexus_core.ledger.ledger import STEPS_PER_READ, missing_step_error, skip_re
 from nexus_core.ledger.queries import find_tip_branches
 from nexus_core.ledger.url import without_secret
 from nexus_core.text.console import format_count
-from nexus_core.text.safety import shorten, visible_line
+from nexus_core.text.layout import measure_width, shorten_to_words
+from nexus_core.text.safety import visible_line
 from nexus_core.text.secrets import redact_beginning
 from nexus_core.thread.state import (
     MARKER_KINDS,
@@ -545,9 +546,9 @@ def _require_step(ledger: Ledger, name: str) -> Step:
 
 _MAX_INDENT_LEVELS = 20
 """Maximum indentation of nested branches, in levels."""
-_MIN_TIGHT_CHARACTERS = 8
-"""Characters of a message on a narrow terminal; fewer say nothing."""
-_MIN_EXCERPT_CHARACTERS = 20
+_MIN_TIGHT_CELLS = 8
+"""Cells of a message on a narrow terminal; fewer say nothing."""
+_MIN_EXCERPT_CELLS = 20
 _COLUMN_GAP = "  "
 _KIND_SIGNS = {
     "turn": "*",
@@ -598,10 +599,10 @@ def _format_item(item: BranchItem, width: int, *, is_tight: bool) -> str:
     sign = "o" if item.is_open else _KIND_SIGNS[item.kind]
     about = [f"({', '.join(words)})"] if (words := [*_list_item_remarks(item)]) else []
     about += [f"<- {visible_line(', '.join(item.sessions))}"] if item.sessions else []
-    room = width - len(_COLUMN_GAP.join((f"{sign} {item.turn}", "", *about)))
-    excerpt = shorten(visible_line(item.said), max(room, _MIN_EXCERPT_CHARACTERS))
-    if is_tight and len(excerpt) > room:
-        excerpt = shorten(excerpt, room) if room >= _MIN_TIGHT_CHARACTERS else ""
+    room = width - measure_width(_COLUMN_GAP.join((f"{sign} {item.turn}", "", *about)))
+    excerpt = shorten_to_words(visible_line(item.said), max(room, _MIN_EXCERPT_CELLS))
+    if is_tight and measure_width(excerpt) > room:
+        excerpt = shorten_to_words(excerpt, room) if room >= _MIN_TIGHT_CELLS else ""
     return _COLUMN_GAP.join(filter(None, (f"{sign} {item.turn}", excerpt, *about)))
 
 
