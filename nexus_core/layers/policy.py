@@ -7,7 +7,7 @@ may only tighten permissions. A setting that starts a program or opens a connect
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.config.load import MAX_ANCESTOR_DEPTH
 from nexus_core.config.merge import REMOVE_KEY, REPLACE_KEY, is_list_edit
@@ -23,7 +23,6 @@ from nexus_core.config.pointers import (
 )
 from nexus_core.errors import ConfigError
 from nexus_core.text.safety import one_line
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.plugins import Finding
 
 if TYPE_CHECKING:

@@ -6,11 +6,10 @@ cache of counts as well, from which other sessions start; without it, they start
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.thread.state import Turn
 from nexus_core.tokens.count_cache import CountCache, get_shared_cache
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.budget import TokenCalibration
 from nexus_core.types.payloads import CalibrationSamples, ReplyPayload
 

@@ -1,15 +1,13 @@
-"""Building blocks of value types: dataclasses, named tuples, checks and copies.
+"""Building blocks of value types: dataclasses, checks and copies.
 
 The decorator makes the standard library's frozen dataclass with slots in a third of the time. Defining one takes the
 standard library 0.7 ms, most of it for compiling six methods one by one, and a command defines dozens of them before it
 does anything. Here only `__init__` is compiled, the other methods are ordinary functions. The result is a dataclass in
-every respect: `fields`, `replace`, `asdict`, patterns, copies and pickles work. `NamedTuple` is that of the standard
-library, in less than half of the time: it does not compile the annotation of each field to check that it is a type.
+every respect: `fields`, `replace`, `asdict`, patterns, copies and pickles work.
 """
 
 from __future__ import annotations
 
-from collections import namedtuple
 from copy import deepcopy
 from dataclasses import MISSING, FrozenInstanceError, fields
 from dataclasses import dataclass as standard_dataclass
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     # Type checkers know the standard one, and nothing about this module differs for them.
     from collections.abc import Callable, Collection, Mapping
 
-__all__ = ["NamedTuple", "blake2b", "dataclass"]
+__all__ = ["blake2b", "dataclass"]
 
 _MAX_JSON_DEPTH = 32  # levels of a JSON value
 
@@ -111,33 +109,10 @@ def _is_json(value: object, depth: int) -> bool:
 
 if TYPE_CHECKING:
     from dataclasses import Field, dataclass
-    from typing import NamedTuple
 
     Fields = tuple[Field[Any], ...]
 
 else:
-
-    class _NamedTupleMaker(type):
-        """Turns the body of a class into a named tuple."""
-
-        def __new__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> type:
-            if not bases:
-                return super().__new__(cls, name, bases, body)
-            if bases != (NamedTuple,):
-                raise TypeError(f"{name} has other bases besides NamedTuple: use typing.NamedTuple")
-            annotations = body.get("__annotations__", {})
-            defaults = [body[field] for field in annotations if field in body]
-            if any(field in body for field in [*annotations][: len(annotations) - len(defaults)]):
-                raise TypeError(f"{name} has a field without a default behind one with a default")
-            made = namedtuple(name, annotations, defaults=defaults, module=body["__module__"])  # noqa: PYI024 - see above
-            made.__annotations__ = made.__new__.__annotations__ = annotations
-            for key, value in body.items():
-                if key not in annotations and key not in ("__annotations__", "__module__"):
-                    setattr(made, key, value)
-            return made
-
-    class NamedTuple(metaclass=_NamedTupleMaker):
-        """Base of named tuples, as `typing.NamedTuple`."""
 
     def dataclass(*, frozen: bool, slots: bool, kw_only: bool = False) -> Callable[[type], type]:
         """Return a decorator for frozen dataclasses with slots that are not derived from another dataclass."""

@@ -8,7 +8,6 @@ import inspect
 import pickle
 import subprocess
 import sys
-import typing
 from dataclasses import FrozenInstanceError, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from hypothesis import strategies as st
 from nexus_core import Message
 from nexus_core.plugin import ToolCall
 from nexus_core.testing.samples import build_sample_record
-from nexus_core.types.base import NamedTuple, copy_value, dataclass
+from nexus_core.types.base import copy_value, dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -180,53 +179,6 @@ def test_fewer_methods_are_compiled_than_by_the_standard_library() -> None:
     fast, standard = map(int, subprocess.check_output([sys.executable, "-c", program], text=True).split())
 
     assert fast <= standard / 2
-
-
-class FastTuple(NamedTuple):
-    """A tuple."""
-
-    a: int
-    b: str = "b"
-
-    @property
-    def both(self) -> str:
-        """Both fields."""
-        return f"{self.a}{self.b}"
-
-
-class StandardTuple(typing.NamedTuple):
-    """A tuple."""
-
-    a: int
-    b: str = "b"
-
-    @property
-    def both(self) -> str:
-        """Both fields."""
-        return f"{self.a}{self.b}"
-
-
-@pytest.mark.parametrize(
-    "look",
-    [
-        lambda kind: (kind._fields, kind._field_defaults, kind.__match_args__, kind.__mro__[1:], kind.__doc__),
-        lambda kind: (inspect.signature(kind).parameters.keys(), typing.get_type_hints(kind), kind.__module__),
-        lambda kind: (kind(1), kind(1).both, kind(1)._replace(b="c"), kind(1)._asdict(), kind._make([1, "c"])),
-        lambda kind: (hash(kind(1)), repr(kind(1)).partition("(")[2], copy.deepcopy(kind(1))),
-        lambda kind: pickle.loads(pickle.dumps(kind(1))),  # noqa: S301 - its own bytes
-    ],
-)
-def test_named_tuple_is_like_that_of_the_standard_library(look: Callable[[Any], object]) -> None:
-    assert look(FastTuple) == look(StandardTuple)
-
-
-def test_named_tuple_that_it_does_not_make_is_left_to_the_standard_library() -> None:
-    make: Any = type(NamedTuple)
-
-    with pytest.raises(TypeError, match=r"use typing\.NamedTuple"):
-        make("Mixed", (NamedTuple, Point), {})
-    with pytest.raises(TypeError, match="without a default"):
-        make("Swapped", (NamedTuple,), {"__annotations__": {"a": int, "b": int}, "a": 0})
 
 
 json = st.recursive(
