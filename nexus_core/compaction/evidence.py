@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.history.groups import is_session_start, is_user_input
 from nexus_core.history.shorten import split_head_and_tail
-from nexus_core.memory.facts import MINOR_CLASSES, parse_path
+from nexus_core.memory.facts import MINOR_CLASSES, VAGUE, parse_path
 from nexus_core.memory.statements import find_rules, is_prose, is_rule, strip_program_text
 from nexus_core.text.safety import neutralize, visible_line
 from nexus_core.thread.projection import is_summary
@@ -330,8 +330,8 @@ class OmittedText(NamedTuple):
 
 
 def count_facts(facts: Sequence[Fact], count: Callable[[str], int]) -> int:
-    """Return the tokens with which all facts are shown."""
-    return count(_render_facts(facts))
+    """Return the tokens with which all facts are shown that are not only named."""
+    return count(_render_facts([fact for fact in facts if fact.note != VAGUE]))
 
 
 def render_facts(
@@ -347,24 +347,25 @@ def render_facts(
     Each class gets a share of the tokens; what one does not need goes to the most important facts of all.
 
     Args:
-        facts: The facts, most important first.
+        facts: The facts, most important first; vague ones are only named.
         limit: Maximum tokens.
         count: Counts the tokens of a text.
         omitted: Other texts for the index.
         named: Steps that the summary names elsewhere, so that the index does not.
     """
+    topics = [(fact, OmittedText(_find_topic(fact), fact.step, fact.position)) for fact in facts]
+    facts = [fact for fact in facts if fact.note != VAGUE]
     everything = _render_facts(facts)
-    if not omitted and count(everything) <= limit:
+    if not omitted and len(facts) == len(topics) and count(everything) <= limit:
         return FactBlock(everything, tuple(facts))
     sizes = {fact: count(_render_fact(fact)) + _LINE_TOKENS for fact in dict.fromkeys(facts)}
-    topics = [(fact, OmittedText(_find_topic(fact), fact.step, fact.position)) for fact in facts]
     best, best_rank, available = FactBlock("", ()), (False, -1), limit - limit // INDEX_SHARE
     # Facts of one step share a line and the index may be short, so that there are tokens left to distribute again.
     for _ in range(_MAX_ROUNDS):
         chosen = _choose_facts(facts, available, sizes, count)
         text = _render_facts(chosen)
         used = count(text)
-        known = {*named, *(fact.step for fact in chosen)}
+        known = {*named, *_list_shown_steps(chosen)}
         shown = set(chosen)
         missing = [*omitted, *(topic for fact, topic in topics if fact not in shown)]
         index, is_complete = _render_index(missing, known, limit - used - 1, count)
@@ -500,6 +501,14 @@ def _list_runs(facts: Sequence[Fact]) -> Iterator[list[Fact]]:
         run.append(fact)
     if run:
         yield run
+
+
+def _list_shown_steps(facts: Sequence[Fact]) -> Iterator[str]:
+    """Yield the steps that the lines of facts begin with."""
+    yield from (fact.step for fact in facts if fact.kind != "command")
+    commands = sorted((fact for fact in facts if fact.kind == "command"), key=lambda fact: fact.position)
+    for run in _list_runs(commands):
+        yield from (run[0].step, run[-1].step)
 
 
 def _render_fact(fact: Fact) -> str:
