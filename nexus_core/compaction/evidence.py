@@ -263,6 +263,12 @@ MIN_TOPIC_STEPS = 2
 _LINE_TOKENS = 9
 """Tokens of a line besides its facts: a dash and the step."""
 _MAX_ROUNDS = 6
+_HAS_TOPICS, _HAS_STEPS, _HAS_SPAN = 2, 1, 0
+"""Forms of an index: steps by topic, all steps without topics, and the first and the last step only."""
+_TOPIC_DIVISORS = (48, 24)
+"""Fractions of the tokens that facts may leave to the topics of the index."""
+_TOPIC_SHARE = 0.95
+"""The share of facts that must stay if the index gets topics."""
 _RANK_OFFSET = 4
 """The fraction of the number of facts that is added to their ranks: of the first ones, the length matters less."""
 _MAX_MISSES = 8
@@ -359,23 +365,36 @@ def render_facts(
     if not omitted and len(facts) == len(topics) and count(everything) <= limit:
         return FactBlock(everything, tuple(facts))
     sizes = {fact: count(_render_fact(fact)) + _LINE_TOKENS for fact in dict.fromkeys(facts)}
-    best, best_rank, available = FactBlock("", ()), (False, -1), limit - limit // INDEX_SHARE
-    # Facts of one step share a line and the index may be short, so that there are tokens left to distribute again.
-    for _ in range(_MAX_ROUNDS):
+
+    def build(available: int) -> tuple[FactBlock, int, int]:
+        """Return a block with so many tokens for facts, the form of its index, and all its tokens."""
         chosen = _choose_facts(facts, available, sizes, count)
         text = _render_facts(chosen)
-        used = count(text)
         known = {*named, *_list_shown_steps(chosen)}
         shown = set(chosen)
         missing = [*omitted, *(topic for fact, topic in topics if fact not in shown)]
-        index, is_complete = _render_index(missing, known, limit - used - 1, count)
+        index, form = _render_index(missing, known, limit - count(text) - 1, count)
         text = "\n".join(filter(None, [text, index]))
-        used = count(text)
-        if used <= limit and (is_complete, len(chosen)) > best_rank:
-            best, best_rank = FactBlock(text, tuple(chosen)), (is_complete, len(chosen))
-        if is_complete and (len(chosen) == len(facts) or 0 <= limit - used <= _LINE_TOKENS):
+        return FactBlock(text, tuple(chosen)), form, count(text)
+
+    best, best_form, best_rank, best_available = FactBlock("", ()), _HAS_SPAN, (False, -1), 0
+    available = limit - limit // INDEX_SHARE
+    # Facts of one step share a line and the index may be short, so that there are tokens left to distribute again.
+    for _ in range(_MAX_ROUNDS):
+        block, form, used = build(available)
+        is_complete = form > _HAS_SPAN
+        if used <= limit and (is_complete, len(block.facts)) > best_rank:
+            best, best_form, best_rank, best_available = block, form, (is_complete, len(block.facts)), available
+        if is_complete and (len(block.facts) == len(facts) or 0 <= limit - used <= _LINE_TOKENS):
             break
         available += limit - used if is_complete and used <= limit else -max(abs(limit - used), limit // 16, 1)
+    if best_form != _HAS_STEPS:
+        return best
+    # Topics are worth some facts: without them, a model does not know which of the steps to read again.
+    for divisor in _TOPIC_DIVISORS:
+        block, form, used = build(best_available - limit // divisor)
+        if form == _HAS_TOPICS and used <= limit:
+            return block if len(block.facts) >= _TOPIC_SHARE * len(best.facts) else best
     return best
 
 
@@ -550,8 +569,8 @@ def _find_topic(fact: Fact) -> str:
 
 def _render_index(
     omitted: Sequence[OmittedText], named: Collection[str], limit: int, count: Callable[[str], int]
-) -> tuple[str, bool]:
-    """Return the most detailed index that fits, and whether every step is named.
+) -> tuple[str, int]:
+    """Return the most detailed index that fits, and its form.
 
     Args:
         omitted: What the summary does not show.
@@ -561,7 +580,7 @@ def _render_index(
     """
     missing = sorted({each for each in omitted if each.step and each.step not in named}, key=lambda each: each.position)
     if not missing:
-        return "", True
+        return "", _HAS_TOPICS
     by_topic: dict[str, list[str]] = {}
     listed: set[str] = set()
     for each in missing:
@@ -575,12 +594,12 @@ def _render_index(
     together = {"everything else": [step for steps in by_topic.values() for step in steps]} if by_topic else {}
     details = [each.step for each in missing if each.topic == _DETAILS and each.step not in listed]
     span = [_render_span(_DETAILS, details)] if details else []
-    for topics in (merged, together):
+    for topics, form in ((merged, _HAS_TOPICS), (together, _HAS_STEPS)):
         text = _render_topics(topics, span)
         if count(text) <= limit:
-            return text, True
+            return text, form
     text = _render_topics({}, [_render_span("everything else", [each.step for each in missing])])
-    return text if count(text) <= limit else "", False
+    return text if count(text) <= limit else "", _HAS_SPAN
 
 
 def _render_span(topic: str, steps: Sequence[str]) -> str:

@@ -172,6 +172,19 @@ def test_a_step_in_the_middle_of_a_run_is_named_for_what_else_it_has() -> None:
     assert block.text.endswith("\n- decisions: STEP01")
 
 
+def test_the_index_has_topics_where_they_cost_few_facts() -> None:
+    facts = [
+        Fact("command", f"pytest tests/test_part{number % 40}.py -k case{number}", "", f"ST{number:04}", 1, 20 * number)
+        for number in range(300)
+    ]
+
+    block = render_facts(facts[::-1], 3700, estimate)
+
+    assert "\n- test_part0.py: ST" in block.text
+    assert len(block.facts) > 80
+    assert estimate(block.text) <= 3700
+
+
 def test_without_room_there_is_no_block() -> None:
     assert render_facts(FACTS, 3, words) == ("", ())
     assert render_facts([], 100, words) == ("", ())
