@@ -49,6 +49,7 @@ from benchmarks.measuring.rows import Goal, Row  # noqa: E402 - as above
 from benchmarks.measuring.script import Script  # noqa: E402 - as above
 from nexus_core import Nexus  # noqa: E402 - as above
 from nexus_core.compaction.compose import (  # noqa: E402 - as above
+    ComposedSummary,
     Evidence,
     compose_summary,
     compute_summary_limit,
@@ -77,7 +78,7 @@ if TYPE_CHECKING:
 INSIDE = "--inside"
 """For the part that runs beside LangChain."""
 STAGES = (1, 3, 10)
-GOALS = {("nexus", STAGES[-1]): (Goal(">=", 0.95, quick=0.8),)}  # missed today: a quick run looks for worse
+GOALS = {("nexus", STAGES[-1]): (Goal(">=", 0.95),)}
 WINDOW = 64_000
 MODEL = "gpt-4o"
 REPLAYS = {32_768: (10, 0.70, 0.95), 131_072: (4, 0.85, 0.95)}
@@ -263,9 +264,12 @@ def replay(conversation: Sequence[dict[str, Any]], window: int) -> tuple[list[Co
                 record = nexus.ledger.session("long")
                 steps = nexus.ledger.thread(record.tip, limit=len(conversation) * 4) if record and record.tip else []
                 for step in steps[seen:]:
-                    for each in step.messages if step.kind != "sealed" else ():
+                    for each in step.messages:
                         for fact in find_agent_facts(each, calls):
-                            facts.setdefault(fact, set()).add(step.id)
+                            if step.kind != "sealed":
+                                facts.setdefault(fact, set()).add(step.id)
+                            elif fact in facts:  # the user's message as it was sent, by which a summary names it
+                                facts[fact].add(step.id)
                 compacted += [judge(step, context, facts) for step in steps[seen:] if step.kind == "compaction"]
                 seen = len(steps)
                 call = Call([measure_piece(each) for each in context.to("openai", cache=False)["messages"]])
@@ -349,21 +353,26 @@ class NexusWay(Way):
         if selection is None:
             raise RuntimeError("there is nothing to summarize")
         prose, facts, quotes = divide_summary_limit(selection.summary_limit, prose=400)
+
+        def compose(text: str) -> ComposedSummary:
+            return compose_summary(
+                text,
+                covered=selection.covered_messages,
+                kept=selection.kept_messages,
+                previous=self._evidence,
+                fact_limit=facts,
+                quote_limit=quotes,
+                evidence=options.evidence,
+                policy=options.fidelity,
+                count=COUNTER.count,
+                limit=selection.summary_limit if options.evidence else 0,
+            )
+
         said = [each.message for each in selection.covered_messages]
-        task = SummaryTask(said, prose, previous=self._prose, redact=options.redact_secrets)
+        beside = compose("").lists if options.evidence else ""
+        task = SummaryTask(said, prose, previous=self._prose, redact=options.redact_secrets, evidence=beside)
         summary = run(ask_summarizers(task, self._chain, COUNTER.count))
-        done = compose_summary(
-            summary.text,
-            covered=selection.covered_messages,
-            kept=selection.kept_messages,
-            previous=self._evidence,
-            fact_limit=facts,
-            quote_limit=quotes,
-            evidence=options.evidence,
-            policy=options.fidelity,
-            count=COUNTER.count,
-            limit=selection.summary_limit if options.evidence else 0,
-        )
+        done = compose(summary.text)
         # As it comes back from a ledger.
         self._prose, self._evidence = done.prose, read_evidence(done.evidence.to_payload())
         self._kept = selection.kept_messages

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.measuring.rows import Goal, Row
 from nexus_core import MessageError
+from nexus_core.dialects.requests import count_message_bytes
 from nexus_core.history.budget import (
     MAX_RESPONSE_RESERVE_TOKENS,
     MAX_TOOL_RESERVE_TOKENS,
@@ -44,6 +45,7 @@ class RecordedCall(NamedTuple):
         program: The program that wrote the transcript.
         model: The model that answered.
         sent: Tokens of the messages before the reply, by our count; a program's own instructions are not among them.
+        bytes: Bytes of the same messages.
         usage: What the provider counted.
         pause: Milliseconds between the reply before and this call; None if unknown.
         follows: False after a compaction or another model, where the call before says nothing about this one.
@@ -52,6 +54,7 @@ class RecordedCall(NamedTuple):
     program: str
     model: str
     sent: int
+    bytes: int
     usage: Usage
     pause: int | None
     follows: bool
@@ -62,7 +65,8 @@ class SessionErrors(NamedTuple):
 
     Attributes:
         first: Share by which our count of all that was added since the first call differs, by the model table alone;
-            None if too little was added.
+            None if too little was added. Calls are left out if the provider counted more tokens for what is new than
+            the transcript has bytes of it: the program has sent something that it did not record.
         later: Share by which the prediction of each later call differs.
         unsafe: Calls judged to fit into a window that is one token too small for them, with the usual reserves.
     """
@@ -110,6 +114,7 @@ def _iterate_calls(transcript: Transcript) -> Iterable[RecordedCall]:
     model = transcript.model
     counter = open_counter(model, stored=False)
     sent = counter.count_messages(list(transcript.system)) + count_tools(counter, transcript.tools)
+    size = 0
     compacted = {each.at for each in transcript.compactions}
     follows, before = False, ""
     replied: int | None = None
@@ -120,11 +125,12 @@ def _iterate_calls(transcript: Transcript) -> Iterable[RecordedCall]:
         usage, is_reply = entry.usage, entry.message.role == "assistant"
         if is_reply and usage is not None and usage.input_tokens >= MIN_TOKENS:
             pause = None if now is None or replied is None else now - replied
-            yield RecordedCall(transcript.format, model, sent, usage, pause, follows and model == before)
+            yield RecordedCall(transcript.format, model, sent, size, usage, pause, follows and model == before)
             follows, before = True, model
         now = _parse_time(entry.time) or now
         replied = now if is_reply else replied
         sent += open_counter(model, stored=False).count_messages([entry.message])
+        size += count_message_bytes(entry.message)
 
 
 def _parse_time(text: object) -> int | None:
@@ -148,7 +154,7 @@ def _measure_model_errors(model: str, calls: Sequence[RecordedCall]) -> SessionE
     counter = open_counter(model, stored=False)
     key, samples = get_calibration_key(model, counter), dict[str, list[float]]()
     last: CountedCall | None = None
-    later, unsafe, ours, theirs = [], 0, 0, 0
+    later, unsafe, ours, theirs, size = [], 0, 0, 0, 0
     for call in calls:
         counted = call.usage.input_tokens
         now = CountedCall(call.sent, counted)
@@ -158,9 +164,9 @@ def _measure_model_errors(model: str, calls: Sequence[RecordedCall]) -> SessionE
             later.append(abs(calibration.predict(call.sent) - counted) / counted)
             unsafe += calibration.predict_high(call.sent) <= _compute_available(counted - 1)
             samples = add_calibration_sample(samples, key, now, last)
-            if counted > last.counted:  # else the program has left something out
+            if 0 < counted - last.counted <= call.bytes - size:  # else the program has left something out, or added it
                 ours, theirs = ours + call.sent - last.sent, theirs + counted - last.counted
-        last = now
+        last, size = now, call.bytes
     first = abs(ours - theirs) / theirs if theirs >= MIN_ADDED_TOKENS else None
     return SessionErrors(model, first, later, unsafe)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.history.groups import is_session_start, is_user_input
 from nexus_core.history.shorten import split_head_and_tail
-from nexus_core.memory.facts import MINOR_CLASSES, parse_path
+from nexus_core.memory.facts import MINOR_CLASSES, VAGUE, parse_path
 from nexus_core.memory.statements import find_rules, is_prose, is_rule, strip_program_text
 from nexus_core.text.safety import neutralize, visible_line
 from nexus_core.thread.projection import is_summary
@@ -263,6 +263,12 @@ MIN_TOPIC_STEPS = 2
 _LINE_TOKENS = 9
 """Tokens of a line besides its facts: a dash and the step."""
 _MAX_ROUNDS = 6
+_HAS_TOPICS, _HAS_STEPS, _HAS_SPAN = 2, 1, 0
+"""Forms of an index: steps by topic, all steps without topics, and the first and the last step only."""
+_TOPIC_DIVISORS = (48, 24)
+"""Fractions of the tokens that facts may leave to the topics of the index."""
+_TOPIC_SHARE = 0.95
+"""The share of facts that must stay if the index gets topics."""
 _RANK_OFFSET = 4
 """The fraction of the number of facts that is added to their ranks: of the first ones, the length matters less."""
 _MAX_MISSES = 8
@@ -330,8 +336,8 @@ class OmittedText(NamedTuple):
 
 
 def count_facts(facts: Sequence[Fact], count: Callable[[str], int]) -> int:
-    """Return the tokens with which all facts are shown."""
-    return count(_render_facts(facts))
+    """Return the tokens with which all facts are shown that are not only named."""
+    return count(_render_facts([fact for fact in facts if fact.note != VAGUE]))
 
 
 def render_facts(
@@ -347,34 +353,48 @@ def render_facts(
     Each class gets a share of the tokens; what one does not need goes to the most important facts of all.
 
     Args:
-        facts: The facts, most important first.
+        facts: The facts, most important first; vague ones are only named.
         limit: Maximum tokens.
         count: Counts the tokens of a text.
         omitted: Other texts for the index.
         named: Steps that the summary names elsewhere, so that the index does not.
     """
+    topics = [(fact, OmittedText(_find_topic(fact), fact.step, fact.position)) for fact in facts]
+    facts = [fact for fact in facts if fact.note != VAGUE]
     everything = _render_facts(facts)
-    if not omitted and count(everything) <= limit:
+    if not omitted and len(facts) == len(topics) and count(everything) <= limit:
         return FactBlock(everything, tuple(facts))
     sizes = {fact: count(_render_fact(fact)) + _LINE_TOKENS for fact in dict.fromkeys(facts)}
-    topics = [(fact, OmittedText(_find_topic(fact), fact.step, fact.position)) for fact in facts]
-    best, best_rank, available = FactBlock("", ()), (False, -1), limit - limit // INDEX_SHARE
-    # Facts of one step share a line and the index may be short, so that there are tokens left to distribute again.
-    for _ in range(_MAX_ROUNDS):
+
+    def build(available: int) -> tuple[FactBlock, int, int]:
+        """Return a block with so many tokens for facts, the form of its index, and all its tokens."""
         chosen = _choose_facts(facts, available, sizes, count)
         text = _render_facts(chosen)
-        used = count(text)
-        known = {*named, *(fact.step for fact in chosen)}
+        known = {*named, *_list_shown_steps(chosen)}
         shown = set(chosen)
         missing = [*omitted, *(topic for fact, topic in topics if fact not in shown)]
-        index, is_complete = _render_index(missing, known, limit - used - 1, count)
+        index, form = _render_index(missing, known, limit - count(text) - 1, count)
         text = "\n".join(filter(None, [text, index]))
-        used = count(text)
-        if used <= limit and (is_complete, len(chosen)) > best_rank:
-            best, best_rank = FactBlock(text, tuple(chosen)), (is_complete, len(chosen))
-        if is_complete and (len(chosen) == len(facts) or 0 <= limit - used <= _LINE_TOKENS):
+        return FactBlock(text, tuple(chosen)), form, count(text)
+
+    best, best_form, best_rank, best_available = FactBlock("", ()), _HAS_SPAN, (False, -1), 0
+    available = limit - limit // INDEX_SHARE
+    # Facts of one step share a line and the index may be short, so that there are tokens left to distribute again.
+    for _ in range(_MAX_ROUNDS):
+        block, form, used = build(available)
+        is_complete = form > _HAS_SPAN
+        if used <= limit and (is_complete, len(block.facts)) > best_rank:
+            best, best_form, best_rank, best_available = block, form, (is_complete, len(block.facts)), available
+        if is_complete and (len(block.facts) == len(facts) or 0 <= limit - used <= _LINE_TOKENS):
             break
         available += limit - used if is_complete and used <= limit else -max(abs(limit - used), limit // 16, 1)
+    if best_form != _HAS_STEPS:
+        return best
+    # Topics are worth some facts: without them, a model does not know which of the steps to read again.
+    for divisor in _TOPIC_DIVISORS:
+        block, form, used = build(best_available - limit // divisor)
+        if form == _HAS_TOPICS and used <= limit:
+            return block if len(block.facts) >= _TOPIC_SHARE * len(best.facts) else best
     return best
 
 
@@ -502,6 +522,14 @@ def _list_runs(facts: Sequence[Fact]) -> Iterator[list[Fact]]:
         yield run
 
 
+def _list_shown_steps(facts: Sequence[Fact]) -> Iterator[str]:
+    """Yield the steps that the lines of facts begin with."""
+    yield from (fact.step for fact in facts if fact.kind != "command")
+    commands = sorted((fact for fact in facts if fact.kind == "command"), key=lambda fact: fact.position)
+    for run in _list_runs(commands):
+        yield from (run[0].step, run[-1].step)
+
+
 def _render_fact(fact: Fact) -> str:
     # Only a command has lines of its own: a model wrote them, and no tool.
     lines = [visible_line(line) for line in (fact.text.split("\n") if fact.kind == "command" else [fact.text])]
@@ -541,8 +569,8 @@ def _find_topic(fact: Fact) -> str:
 
 def _render_index(
     omitted: Sequence[OmittedText], named: Collection[str], limit: int, count: Callable[[str], int]
-) -> tuple[str, bool]:
-    """Return the most detailed index that fits, and whether every step is named.
+) -> tuple[str, int]:
+    """Return the most detailed index that fits, and its form.
 
     Args:
         omitted: What the summary does not show.
@@ -552,7 +580,7 @@ def _render_index(
     """
     missing = sorted({each for each in omitted if each.step and each.step not in named}, key=lambda each: each.position)
     if not missing:
-        return "", True
+        return "", _HAS_TOPICS
     by_topic: dict[str, list[str]] = {}
     listed: set[str] = set()
     for each in missing:
@@ -566,12 +594,12 @@ def _render_index(
     together = {"everything else": [step for steps in by_topic.values() for step in steps]} if by_topic else {}
     details = [each.step for each in missing if each.topic == _DETAILS and each.step not in listed]
     span = [_render_span(_DETAILS, details)] if details else []
-    for topics in (merged, together):
+    for topics, form in ((merged, _HAS_TOPICS), (together, _HAS_STEPS)):
         text = _render_topics(topics, span)
         if count(text) <= limit:
-            return text, True
+            return text, form
     text = _render_topics({}, [_render_span("everything else", [each.step for each in missing])])
-    return text if count(text) <= limit else "", False
+    return text if count(text) <= limit else "", _HAS_SPAN
 
 
 def _render_span(topic: str, steps: Sequence[str]) -> str:

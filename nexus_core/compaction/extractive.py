@@ -16,7 +16,13 @@ from nexus_core.compaction.prompts import describe_media
 from nexus_core.history.groups import is_session_start, is_user_input
 from nexus_core.history.shorten import shorten_text
 from nexus_core.memory.facts import UNSPACED, find_command, find_errors, find_exit_code, list_touched_paths
-from nexus_core.memory.statements import find_decisions, is_intention, split_sentences, strip_program_text
+from nexus_core.memory.statements import (
+    find_decisions,
+    is_intention,
+    split_sentences,
+    strip_pasted_diffs,
+    strip_program_text,
+)
 from nexus_core.thread.projection import is_summary
 from nexus_core.tokens.estimator import estimate
 from nexus_core.types.compaction import Summarizer
@@ -35,7 +41,7 @@ _SCORED_CHARACTERS = 4000
 _MAX_REQUEST, _MAX_OUTCOME, _MAX_LINE = 240, 400, 200
 """Characters that are shown of a user message, of a reply, and of any other line."""
 _MIN_FINDING = 40
-"""Characters of a finding; a shorter one, such as "The problem is clear.", says little alone."""
+"""Characters of a finding; a shorter one says little alone."""
 _MAX_TOPIC = 80
 """Characters that are shown of a user message that the evidence shows."""
 _PREVIOUS_DIVISOR = 3
@@ -51,12 +57,16 @@ _STOP_WORDS = frozenset(
         " while will with would your"
     )
 )
-_INTERJECTION = re.compile(r"(?:\w{1,12},? ){0,2}\w{1,12}!")
-"""A sentence such as "Perfect!", which says nothing."""
+_INTERJECTION = re.compile(r"(?:[^\W\d_]{1,12},? ){0,2}[^\W\d_]{1,12}!|[^\W\d_]{1,12}[.\u2026]?")
+"""A sentence such as "Perfect!", or a single word, which says nothing."""
 _NO_WORDS = re.compile(r"/[\w:.-]{0,60}|[\W\d_]{0,40}")
 """A command to the program without an argument, or no word at all."""
+_ITEM = re.compile(r"^[ \t]{0,20}(?:[-*+\u2022]|\d{1,3}[.)])[ \t]{1,8}(\S[^\n]{0,400})", re.MULTILINE)
+"""An item of a list, which says little without the line before the list."""
+_SENTENCE_STOP = re.compile(r"[.!?] ")
 _SENTENCE_ENDS = frozenset(".!?:;,\u2026\u3002\uff01\uff1f")
 _OMITTED = "- (left out: "
+_GAP_LINE = re.compile(r"\[\u2026 [\d,]+ characters left out \u2026\]")
 _FOCUS_WEIGHT = 16
 _MAX_COUNT = 64
 
@@ -120,16 +130,21 @@ class _TermScores:
             text: The text.
             limit: Maximum characters.
         """
-        parts = (" ".join(part.split()) for part in split_sentences(_cut_middle(text), shortest=1))
-        sentences = [each for each in dict.fromkeys(parts) if not is_intention(each)]  # no sentence twice
-        for is_empty in (_is_empty, _is_unfinished):
-            complete = [each for index, each in enumerate(sentences) if not is_empty(each, index == len(sentences) - 1)]
-            sentences = complete or sentences
+        shown = _cut_middle(text)
+        items = {" ".join(item.split()) for item in _ITEM.findall(shown)}
+        parts = (" ".join(part.split()) for part in split_sentences(shown, shortest=1))
+        sentences = list(dict.fromkeys(parts))  # no sentence twice
+        if len(sentences) > 1 and (_is_unfinished(sentences[-1]) or _ends_abruptly(shown)):
+            sentences.pop()
+        sentences = [each for each in sentences if not is_intention(each)]
+        sentences = [each for each in sentences if not _is_empty(each)] or sentences
         last = len(sentences) - 1
-        ranked = sorted(
-            range(len(sentences)),
-            key=lambda index: (index > 0, -self.score(sentences[index]) * (3 if index == last else 2), index),
-        )
+
+        def get_rank(index: int) -> tuple[bool, bool, int, int]:
+            weight = 3 if index == last else 2
+            return index > 0, sentences[index] in items, -self.score(sentences[index]) * weight, index
+
+        ranked = sorted(range(len(sentences)), key=get_rank)
         if sentences and len(sentences[0]) > limit:
             return _cut_sentence(sentences[0], limit)
         chosen: list[int] = []
@@ -140,16 +155,23 @@ class _TermScores:
         return " ".join(map(_end_sentence, (sentences[index] for index in sorted(chosen))))
 
 
-def _is_empty(sentence: str, is_last: bool) -> bool:  # noqa: ARG001 - as for `_is_unfinished`
+def _is_empty(sentence: str) -> bool:
     """True if a sentence says nothing: an interjection, a command to the program, or what announces code."""
     return bool(_INTERJECTION.fullmatch(sentence) or _NO_WORDS.fullmatch(sentence) or sentence.endswith(":"))
 
 
-def _is_unfinished(sentence: str, is_last: bool) -> bool:
-    """True if a text breaks off in its last sentence, because the user interrupted the model."""
-    if not is_last:
-        return False
+def _is_unfinished(sentence: str) -> bool:
+    """True if a pair of marks in a sentence is not closed."""
     return sentence.count("`") % 2 == 1 or sentence.count("(") > sentence.count(")") or sentence.count("**") % 2 == 1
+
+
+def _ends_abruptly(text: str) -> bool:
+    """True if a text breaks off in a sentence, because the user interrupted the model.
+
+    Items of lists, and lines of which the text has no other, may have no full stop.
+    """
+    line = text.rstrip().rpartition("\n")[2].strip()
+    return line[-1:].isalnum() and _SENTENCE_STOP.search(line) is not None and not _ITEM.match(line)
 
 
 def _cut_sentence(sentence: str, limit: int) -> str:
@@ -176,7 +198,8 @@ def _split_turns(messages: Sequence[Message]) -> list[list[Message]]:
 def _describe_turn(turn: Sequence[Message], scores: _TermScores, *, has_evidence: bool) -> _TurnEntry:
     inputs = [message for message in turn if is_user_input(message)]
     asked = next((strip_program_text(message.content) or describe_media(message) for message in inputs), "")
-    question = scores.choose_sentences(asked, _MAX_TOPIC if has_evidence else _MAX_REQUEST).rstrip(";")
+    limit = _MAX_TOPIC if has_evidence else _MAX_REQUEST
+    question = scores.choose_sentences(strip_pasted_diffs(asked), limit).rstrip(";")
     outcome = _describe_outcome(turn, scores)
     is_focused = bool(scores.focus & set(_list_terms(f"{question} {outcome}")))
     work = () if has_evidence else _describe_work(turn)
@@ -194,13 +217,14 @@ def _describe_turn(turn: Sequence[Message], scores: _TermScores, *, has_evidence
 def _describe_outcome(turn: Sequence[Message], scores: _TermScores) -> str:
     """Return the line about the result of a turn; "" if there is none.
 
-    A reply that calls a tool is not the result, and neither are the last words before the turn was cut. In those cases
-    the latest finding is given.
+    A reply that calls a tool is not the result, and neither are the last words before the turn was cut or an
+    interjection. In those cases the latest finding is given.
     """
     last = turn[-1]
     if last.role == "assistant" and not last.tool_calls and last.content.strip():
-        outcome = scores.choose_sentences(last.content, _MAX_OUTCOME)
-        return f"  Outcome: {outcome.rstrip(';')}" if outcome else ""
+        outcome = scores.choose_sentences(last.content, _MAX_OUTCOME).rstrip(";")
+        if outcome and not _is_empty(outcome):
+            return f"  Outcome: {outcome}"
     replies = (message.content for message in reversed(turn) if message.role == "assistant")
     decisions = (each.text for reply in replies for each in reversed(list(find_decisions(reply))))
     found = next((text for text in decisions if len(text) >= _MIN_FINDING and not is_intention(text)), "")
@@ -255,7 +279,8 @@ def _shorten_previous(previous: str, scores: _TermScores, limit: int, count: Cal
             limit -= tokens
             chosen.append(index)
     if not chosen:
-        return shorten_text("\n".join(entries), limit, count) if limit > 0 else ""
+        shortened = shorten_text("\n".join(entries), limit, count) if limit > 0 else ""
+        return "" if _GAP_LINE.fullmatch(shortened.strip()) else shortened  # nothing of it is left
     return "\n".join(entries[index] for index in sorted(chosen))
 
 

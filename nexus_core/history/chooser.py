@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 OMISSION_NOTICE = Message("user", (Text("[Earlier messages omitted]"),))
 """The user message in front of a reply that would be first because the messages before it are left out."""
 OMISSION_RULE = "omission-notice"
+RESULT_TOKENS_RULE = "result_tokens"
+"""The rule in decisions about messages that are shortened to fit the tokens."""
 NOTICE_PLACE = -1
 """The index of the notice among the counted messages."""
 MAX_RESULT_SHARE = 4
@@ -95,6 +97,7 @@ class MessageChooser:
         self._first_role: Role | None = "user" if start_with_user and not omission_notice else None
         self._adds_notice = start_with_user and omission_notice
         self._result_tokens = result_tokens
+        self._masked_for_bytes: set[int] = set()
         self._begin = next(self._spoken(), len(window))
         self._pinned = self._find_open_input()
 
@@ -191,6 +194,7 @@ class MessageChooser:
             if place not in self._pinned and count_media(self._window.message(place)):
                 before = self._window.bytes(place)
                 self._window.hide_media(place)
+                self._masked_for_bytes.add(place)
                 over -= before - self._window.bytes(place)
 
     # ---- selection ----------------------------------------------------------------------------------------------
@@ -282,7 +286,7 @@ class MessageChooser:
                 is_hidden = count_media(window.given(place)) > count_media(window.message(place))
                 yield Decision(
                     action="masked" if is_hidden else "shortened",
-                    rule=REQUEST_BYTES_RULE if is_hidden else "result_tokens",
+                    rule=REQUEST_BYTES_RULE if place in self._masked_for_bytes else RESULT_TOKENS_RULE,
                     first=place,
                     last=place,
                     tokens_before=window.whole(place),

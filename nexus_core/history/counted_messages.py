@@ -9,7 +9,7 @@ from nexus_core.dialects.fields import ErrorPath, to_json_types
 from nexus_core.dialects.requests import count_message_bytes
 from nexus_core.errors import UsageError
 from nexus_core.history.repair.validity import looks_valid_alone
-from nexus_core.history.shorten import list_long_texts, replace_media, shorten_results, shorten_texts
+from nexus_core.history.shorten import count_media, list_long_texts, replace_media, shorten_results, shorten_texts
 
 if TYPE_CHECKING:
     from nexus_core.types.api import ApiRules, Dialect
@@ -203,23 +203,36 @@ class CountedMessages:
     def shorten_together(self, places: range, tokens: int) -> bool:
         """Shorten the long texts of some messages so that they have at most so many tokens together.
 
+        If that is not enough, placeholders replace their images and documents.
+
         Returns:
             False if they need not be shortened, or too little of them would be left; then nothing changes.
         """
+        if sum(map(self.tokens, places)) <= tokens:
+            return False
+        before = {place: self.message(place) for place in places}
+        if self._shorten_texts(places, tokens):
+            return True
+        if any(map(count_media, before.values())):
+            for place in places:
+                self._change(place, replace_media(before[place]))
+            if sum(map(self.tokens, places)) <= tokens or self._shorten_texts(places, tokens):
+                return True
+        for place in places:
+            self._change(place, before[place])
+        return False
+
+    def _shorten_texts(self, places: range, tokens: int) -> bool:
+        """Shorten the long texts of some messages; True if the messages have at most so many tokens then."""
         total = sum(map(self.tokens, places))
         texts = [text for place in places for text in list_long_texts(self.message(place))]
         sizes = sorted(map(self._counter.count, texts))
         limit = _find_common_limit(sizes, tokens - total + sum(sizes))
-        if total <= tokens or limit < MIN_SHORTENED_TOKENS:
+        if limit < MIN_SHORTENED_TOKENS:
             return False
-        before = {place: self.message(place) for place in places}
         for place in places:
-            self._change(place, shorten_texts(before[place], limit, self._counter.count))
-        if sum(map(self.tokens, places)) <= tokens:
-            return True
-        for place in places:
-            self._change(place, before[place])
-        return False
+            self._change(place, shorten_texts(self.message(place), limit, self._counter.count))
+        return sum(map(self.tokens, places)) <= tokens
 
     def hide_media(self, place: int) -> None:
         """Replace images and documents of a message by placeholders, from now on."""

@@ -39,7 +39,9 @@ _MINOR_SHARE = 8
 """The fraction of the carried facts that each of these classes may have, so that they displace no decision."""
 FOLLOWING = "following"
 """The note of an error after the first ones of its text."""
-MINOR_NOTES = (FOLLOWING, "reason")
+VAGUE = "vague"
+"""The note of a decision that is only named with its step: alone it says little."""
+MINOR_NOTES = (FOLLOWING, "reason", VAGUE)
 """Notes of facts that are less important than others of their class."""
 _PLAIN_NOTES = ("", "read", "exit 0", *MINOR_NOTES)
 _EFFECTS = ("changed", "read", "")
@@ -443,6 +445,8 @@ _URL = re.compile(
     rf"(?<!{_LETTER})(?:https?|wss?|ftp|ssh|git|s3|gs|file|postgresql|postgres|mysql|redis|mongodb)://"
     rf"(?>(?:[^\s\"'`<>\\^{{}}|{_PUNCTUATION}{UNSPACED}]|(?<![A-Za-z0-9])[{UNSPACED}])+)"
 )
+_TORN_URL = re.compile(r"\w{2,12}://(?!localhost)[\w-]{0,63}")
+"""A link without a path whose host has no dot: the rest of it was cut off."""
 _WORD = re.compile(rf"[^\s\"'`<>|(){{}}\[\],;={_PUNCTUATION}]{{3,}}+")
 _LINE_NUMBER = re.compile(r"(?::\d{1,7}){1,2}$")
 _ENDS = ".,:;!?*"
@@ -455,7 +459,7 @@ _UNITS = (
 )
 _NUMBER = re.compile(
     rf"(?<!{_LETTER})(?<![.,/:#-])(?:[$€£][ ]?\d(?:[\d,]{{0,14}}\d)?(?:\.\d{{1,6}})?(?:[kKMB]\b)?"
-    rf"|[-+]?\d[\d,_]{{0,15}}(?:\.\d{{1,9}})?[ \u00a0]?(?:{_UNITS})(?!{_LETTER}|[/%])"
+    rf"|[-+]?\d(?:[\d,_]{{0,14}}\d)?(?:\.\d{{1,9}})?[ \u00a0]?(?:{_UNITS})(?!{_LETTER}|[/%])"
     rf"|[Pp]ort[ ]\d{{2,5}}(?!{_LETTER}))"
 )
 
@@ -574,7 +578,7 @@ def find_urls(text: str) -> Iterator[str]:
         if url.endswith(")") and "(" not in url:
             url = url.rstrip(").,:;")
         url = url.rstrip("]")
-        if len(url) <= MAX_FACT_CHARACTERS and not url.endswith("//"):
+        if len(url) <= MAX_FACT_CHARACTERS and not _TORN_URL.fullmatch(url):
             yield url
 
 
@@ -661,7 +665,7 @@ def _find_words(text: str) -> Iterator[tuple[FactClass, str]]:
     for word in words:
         if word.isalpha() or len(word) > MAX_FACT_CHARACTERS or "://" in word:
             continue
-        bare = word.strip("*_").rstrip(_ENDS)
+        bare = _strip_emphasis(word.strip("*").rstrip(_ENDS))
         kind: FactClass = "identifier"
         found = parse_identifier(bare)
         if found is None:
@@ -670,6 +674,12 @@ def _find_words(text: str) -> Iterator[tuple[FactClass, str]]:
             seen.add(found)
             counts[kind] += 1
             yield kind, found
+
+
+def _strip_emphasis(word: str) -> str:
+    """Return a word without underscores on both sides; `__init__.py` keeps its own."""
+    word = word.rstrip("*")
+    return word.strip("_") if word.startswith("_") and word.endswith("_") else word
 
 
 def _is_code(name: str) -> bool:

@@ -20,9 +20,9 @@ MIN_STATEMENT_CHARACTERS = 12
 MAX_STATEMENTS_PER_TEXT = 24
 """Decisions in one text: a reply with more is a report, whose step is named."""
 
-DecisionNote = Literal["", "cause", "rejected", "reason"]
+DecisionNote = Literal["", "cause", "rejected", "reason", "vague"]
 """The kind of a decision: something was chosen, found to be the cause, or found not to work; `reason` for a sentence
-that may only explain something."""
+that may only explain something, and `vague` for one that says little without the messages around it."""
 
 
 class DecisionSentence(NamedTuple):
@@ -221,7 +221,8 @@ _CHOSEN = _compile_words(
     "switch(?:ed|ing)? (?:back |over )?to",
     "chang(?:ed|ing) (?:back )?(?:to|from)",
     "mov(?:ed|ing) to",
-    "(?:better|best|simplest|cleanest|right|correct|proper|recommended) (?:approach|option|solution|way|choice|fix|to)",
+    "(?:better|best|simplest|cleanest|right|correct|proper|recommended) (?:approach|option|solution|way|choice|fix)",
+    "(?:better|best|simpler|cleaner) to",
     "the (?:fix|solution|plan|approach|answer|trade-?off) (?:is|was|would)",
     "should (?:use|stay|go|return|not)",
     "must (?:not|use|never|always|stay)",
@@ -240,14 +241,27 @@ _ANNOUNCEMENT = re.compile(
     re.IGNORECASE,
 )
 """An announcement of code or of the next call."""
-_CONTENT_WORD = re.compile(r"`[^`]+`|\w*[/_.\d]\w+|[^\W\d_]{4,}")
-_MIN_CONTENT_WORDS = 3
-"""A sentence with fewer words of four letters, names and numbers says little, such as "The problem is clear."."""
+_OPEN_WORD = re.compile(r"`[^`]+`|\w+")
+_CLOSED_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        "i we you he she it they me us them this that these those everything something nothing here there now then so"
+        " and but or well ok okay yes no oh ah wait hmm still again also just too very quite really much maybe perhaps"
+        " probably yet already first next is was are were be been has have had will would do does did ll ve re s d m",
+    )
+)
+"""Words that point to other sentences or join them: pronouns, adverbs of place and time, forms of be, have and do."""
+_MIN_EXPLAINING_WORDS = 3
+_MIN_OPEN_WORDS = 2
+"""A finding with fewer other words besides its pattern says little alone, such as "The problem is clear."."""
 _REASON = re.compile(r"\b(?:instead|rather than|because|since|so that|no longer|not needed)\b", re.IGNORECASE)
 _SENTENCE_END = re.compile("(?<=[.!?])[\"')\\]]{0,2}\\s+(?=[A-Z0-9\"'(\\[`*_]|i\\b)|(?<=[\u3002\uff01\uff1f])")
 _LIST_MARK = re.compile(r"(?:[-*+\u2022>]{1,6}|\d{1,3}[.)])[ \t]+")
+_PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
 _HEADING = re.compile(r"#{1,6}[ \t]|\*\*[^*]{1,80}\*\*:?$|[-=_]{3,}$")
 _FENCE = re.compile(r"[ \t]{0,8}(?:```|~~~)")
+_DIFF_LINE = re.compile(r"[-+][ \t]{0,6}\d{1,6}(?:[ \t]|$)")
+"""A line of a diff with its number, which is not an item of a list."""
 _CODE_LINE = re.compile(r"(?:\||\+|-|diff |@@|\$ |at \S{1,200} ?\(|\w{1,40}\(.{0,300}\);?$)|.{0,600}[;{}]$|.{0,600}=>$")
 
 
@@ -258,22 +272,34 @@ def find_decisions(text: str) -> Iterator[DecisionSentence]:
 
 def _find_decisions(text: str) -> Iterator[DecisionSentence]:
     for sentence in split_sentences(text):
-        if (is_intention(sentence) or _ANNOUNCEMENT.fullmatch(sentence)) and not _REASON.search(sentence):
+        note = _classify(sentence)
+        if note is None:
             continue
-        if _says_little(sentence) and (_REJECTED.search(sentence) or _CAUSE.search(sentence)):
-            yield DecisionSentence(sentence, "reason")
-        elif _REJECTED.search(sentence):
-            yield DecisionSentence(sentence, "rejected")
-        elif _CAUSE.search(sentence):
-            yield DecisionSentence(sentence, "cause")
-        elif _CHOSEN.search(sentence):
-            yield DecisionSentence(sentence, "")
-        elif _EXPLAINED.search(sentence):
-            yield DecisionSentence(sentence, "reason")
+        is_announced = is_intention(sentence) or _ANNOUNCEMENT.fullmatch(sentence) is not None
+        if sentence.endswith("?") or (is_announced and not _REASON.search(sentence)):
+            if note != "reason":
+                yield DecisionSentence(sentence, "vague")
+        else:
+            yield DecisionSentence(sentence, note)
 
 
-def _says_little(sentence: str) -> bool:
-    return len(_CONTENT_WORD.findall(sentence)) < _MIN_CONTENT_WORDS
+def _classify(sentence: str) -> DecisionNote | None:
+    """Return the kind of decision that a sentence states; None for no decision."""
+    found = _REJECTED.search(sentence)
+    note: DecisionNote = "rejected" if found else "cause"
+    found = found or _CAUSE.search(sentence)
+    if found is not None:
+        return "vague" if _count_open_words(sentence, found) < _MIN_OPEN_WORDS else note
+    if _CHOSEN.search(sentence):
+        return ""
+    found = _EXPLAINED.search(sentence)
+    return "reason" if found and _count_open_words(sentence, found) >= _MIN_EXPLAINING_WORDS else None
+
+
+def _count_open_words(sentence: str, pattern: re.Match[str]) -> int:
+    """Return the number of words outside a pattern that name or describe something; articles count with their noun."""
+    words = _OPEN_WORD.findall(f"{sentence[: pattern.start()]} {sentence[pattern.end() :]}")
+    return sum(word.lower() not in _CLOSED_WORDS for word in words)
 
 
 def is_intention(sentence: str) -> bool:
@@ -295,13 +321,20 @@ def split_sentences(text: str, shortest: int = MIN_STATEMENT_CHARACTERS) -> Iter
         sentences = [each.strip() for each in _SENTENCE_END.split(line)]
         if announced:
             sentences[0], announced = f"{announced} {sentences[0]}", ""
-        elif sentences[-1].endswith(":") and len(sentences[-1]) < MAX_STATEMENT_CHARACTERS // 2:
+        if sentences[-1].endswith(":") and len(sentences[-1]) < MAX_STATEMENT_CHARACTERS // 2:
             announced = sentences.pop()
         for sentence in sentences:
             if len(sentence) >= shortest:
                 yield _shorten(sentence)
     if len(announced) >= shortest:
         yield announced
+
+
+def strip_pasted_diffs(text: str) -> str:
+    """Return a text without the paragraphs that are diffs with numbers of lines; unchanged if nothing else is in it."""
+    paragraphs = _PARAGRAPH_END.split(text)
+    kept = [each for each in paragraphs if not any(_DIFF_LINE.match(line.strip()) for line in each.split("\n"))]
+    return "\n\n".join(kept) if len(kept) < len(paragraphs) and "".join(kept).strip() else text
 
 
 def _list_prose_lines(text: str) -> Iterator[str]:
@@ -313,7 +346,7 @@ def _list_prose_lines(text: str) -> Iterator[str]:
         stripped = line.strip()
         mark = _LIST_MARK.match(stripped)
         prose = stripped[mark.end() :] if mark else stripped
-        if _HEADING.match(prose):
+        if _HEADING.match(prose) or _DIFF_LINE.match(stripped):
             continue
         if not is_code and prose and (mark or not _CODE_LINE.match(prose[:800])):
             yield prose

@@ -110,6 +110,12 @@ def test_a_provider_that_counts_otherwise_shows_in_the_first_count(tmp_path: Pat
     assert count_rows(tmp_path)["all models: median error of a first count, by the table"] > 0.4
 
 
+def test_tokens_that_no_recorded_byte_explains_are_not_in_the_first_count(tmp_path: Path) -> None:
+    write_transcript(tmp_path / "a.jsonl", [20_000, 29_000, 30_200, 31_400, 32_600])
+
+    assert count_rows(tmp_path)["all models: median error of a first count, by the table"] < 0.05
+
+
 def test_a_pause_explains_what_was_not_cached(tmp_path: Path) -> None:
     write_transcript(tmp_path / "a.jsonl", [20_000, 21_200, 22_400], pause=6)
 

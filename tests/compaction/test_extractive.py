@@ -180,12 +180,49 @@ def test_code_and_headings_are_not_torn_out_of_a_reply() -> None:
         ),
         ("Updated:\n- link (green)\n- bullet (blue)", "Updated: link (green); bullet (blue)"),
         ("Ready to tag. Run this:\n```sh\ngit tag\n```", "Ready to tag."),
+        (
+            "The package has another API. It was never committed. Did we revert",
+            "The package has another API. It was never committed.",
+        ),
     ],
 )
 def test_an_outcome_has_no_torn_sentences(reply: str, outcome: str) -> None:
     text = summarize_extractively(request([Message("user", "Go on."), Message("assistant", reply)]), words)
 
     assert text == f"- Asked: Go on.\n  Outcome: {outcome}"
+
+
+@pytest.mark.parametrize("reply", ["Perfect", "Perfect!", "Okay."])
+def test_a_single_word_is_not_an_outcome(reply: str) -> None:
+    text = summarize_extractively(request([Message("user", "Go on with it."), Message("assistant", reply)]), words)
+
+    assert text == "- Asked: Go on with it."
+
+
+def test_sentences_come_before_items_of_lists_in_an_outcome() -> None:
+    items = "".join(f"- **Part {number}**: the parser reads the parser of parser {number}\n" for number in range(20))
+    reply = f"I split the parser in parts:\n{items}\nAll tests of it pass on both systems."
+
+    text = summarize_extractively(request([Message("user", "Split it."), Message("assistant", reply)]), words)
+
+    assert "Outcome: I split the parser in parts: **Part 0**" in text
+    assert text.endswith("All tests of it pass on both systems.")
+
+
+def test_a_pasted_diff_is_not_what_was_asked() -> None:
+    asked = "+ 8 - **Colors**: Messages respect the\n token for text.\n + 9 - more\n\nremove that from the changelog"
+
+    text = summarize_extractively(request([Message("user", asked), Message("assistant", "It is gone.")]), words)
+
+    assert text == "- Asked: remove that from the changelog\n  Outcome: It is gone."
+
+
+def test_nothing_is_left_of_a_previous_summary_instead_of_a_note_about_its_length() -> None:
+    previous = "- Asked: " + "why " * 40
+
+    text = summarize_extractively(request([], max_tokens=6, previous=previous), words)
+
+    assert "characters left out" not in text
 
 
 def test_a_long_question_is_cut_at_a_word_and_commands_to_the_program_are_not_asked() -> None:

@@ -149,6 +149,42 @@ def test_rejected_attempts_have_a_heading_of_their_own() -> None:
     )
 
 
+def test_vague_decisions_are_only_named() -> None:
+    clear = Fact("decision", "The problem is clear.", "vague", "STEP01", 1, 1)
+    cause = Fact("decision", "The problem was the cache.", "cause", "STEP02", 1, 2)
+
+    block = render_facts([cause, clear], 1000, estimate)
+
+    assert block.text == (
+        "Decisions and findings:\n- [STEP02] The problem was the cache.\n"
+        "More is in the ledger. Steps to read again, by topic:\n- decisions: STEP01"
+    )
+    assert block.facts == (cause,)
+
+
+def test_a_step_in_the_middle_of_a_run_is_named_for_what_else_it_has() -> None:
+    run = [Fact("command", f"make part{number}", "", f"STEP{number:02}", 1, number) for number in range(3)]
+    vague = Fact("decision", "Let me try a better approach:", "vague", "STEP01", 1, 1)
+
+    block = render_facts([*run, vague], 1000, estimate)
+
+    assert "- [STEP00…STEP02] make part0" in block.text
+    assert block.text.endswith("\n- decisions: STEP01")
+
+
+def test_the_index_has_topics_where_they_cost_few_facts() -> None:
+    facts = [
+        Fact("command", f"pytest tests/test_part{number % 40}.py -k case{number}", "", f"ST{number:04}", 1, 20 * number)
+        for number in range(300)
+    ]
+
+    block = render_facts(facts[::-1], 3700, estimate)
+
+    assert "\n- test_part0.py: ST" in block.text
+    assert len(block.facts) > 80
+    assert estimate(block.text) <= 3700
+
+
 def test_without_room_there_is_no_block() -> None:
     assert render_facts(FACTS, 3, words) == ("", ())
     assert render_facts([], 100, words) == ("", ())

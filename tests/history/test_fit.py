@@ -726,3 +726,19 @@ def test_a_budget_with_a_calibration_is_used_up_by_the_providers_count() -> None
     budget = fit_messages(messages, model="gpt-4o", budget=given).budget
 
     assert 7600 < budget.high <= 8000
+
+
+def test_an_image_that_does_not_fit_is_replaced_before_its_message_is_left_out() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}}
+    messages = [
+        *say("why " * 600, "old"),
+        {"role": "user", "content": [{"type": "text", "text": "What is in this picture?"}, picture]},
+        {"role": "assistant", "content": "A cat."},
+        {"role": "user", "content": "And now?"},
+    ]
+
+    fitted = fit_messages(messages, budget=400, model="gpt-4o")
+
+    assert "What is in this picture?" in json.dumps(fitted.messages)
+    assert "QUJD" not in json.dumps(fitted.messages)
+    assert [(each.action, each.rule) for each in fitted.decisions if each.first == 2] == [("masked", "result_tokens")]

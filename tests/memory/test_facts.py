@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_core.memory.facts import extract_facts, facts_to_json, merge_facts, rank_facts, read_facts
+from nexus_core.memory.facts import extract_facts, facts_to_json, find_facts, merge_facts, rank_facts, read_facts
 from nexus_core.types.compaction import FACT_CLASSES, Fact, ThreadMessage
 from nexus_core.types.messages import Message, Reasoning, ToolCall, ToolResult
 from tests.compaction.threads import answered, called, said
@@ -320,3 +320,15 @@ def test_facts_come_back_from_json_as_they_were(facts: list[Fact]) -> None:
 )
 def test_what_is_no_fact_is_left_out(value: object) -> None:
     assert read_facts(value) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("Edit `__init__.py`, then **setup.py** and _conf.py_.", ["__init__.py", "setup.py", "conf.py"]),
+        ("at minute 0, second 0, it took 1,000 ms", ["1,000 ms"]),
+        ("see https://github and https://github.com/a/b", ["https://github.com/a/b"]),
+    ],
+)
+def test_names_numbers_and_links_are_not_torn(text: str, facts: list[str]) -> None:
+    assert [each for _, each in find_facts(text)] == facts

@@ -77,8 +77,8 @@ def test_rules_are_known_by_their_words(rule: str) -> None:
         ("We keep the old parser instead of the new one.", ""),
         ("I'll go with option 2.", ""),
         ("The footer should be dimmer than the text.", "reason"),
-        ("It is fast because it is cached.", "reason"),
-        ("The problem is clear.", "reason"),
+        ("The list is fast because it is cached.", "reason"),
+        ("The problem was the cache.", "cause"),
         ("That didn't work because sed cannot match over lines.", "rejected"),
         ("I reverted the change to the renderer.", "rejected"),
         ("Caching the result is not possible here.", "rejected"),
@@ -92,17 +92,43 @@ def test_decisions_say_what_was_chosen_found_or_rejected(sentence: str, note: st
     "text",
     [
         "Let me check why the test fails:",
+        "You're right to question that.",
+        "Everything should be working smoothly now.",
+        "+ 16 - **Themes**: invalid themes no longer crash the application",
         "Now let me look at the reason.",
         "```python\nraise ValueError('it did not work because')\n```",
         'if (x) { throw new Error("did not work because"); }',
         "## Better approach",
         "I see.",
-        "Now let's add a test for the new line:",
-        "Okay, I'll use sed:",
     ],
 )
 def test_announcements_code_and_headings_decide_nothing(text: str) -> None:
     assert list(find_decisions(text)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The problem is clear.",
+        "That still didn't work.",
+        "Now let's add a test for the new line:",
+        "Okay, I'll use sed:",
+        "Let me try again with a better approach:",
+        "Let me check if the issue is in how the style is handled:",
+        "Maybe the issue is that the cache is not cleared?",
+    ],
+)
+def test_decisions_that_say_little_alone_are_vague(text: str) -> None:
+    assert [tuple(each) for each in find_decisions(text)] == [(text, "vague")]
+
+
+def test_a_list_is_announced_by_all_lines_that_end_with_a_colon() -> None:
+    text = "I added both sections:\n\n### First\nDetails about:\n- **Speed**: it is fast\n- **Size**: it is small"
+
+    assert list(split_sentences(text)) == [
+        "I added both sections: Details about: **Speed**: it is fast",
+        "**Size**: it is small",
+    ]
 
 
 def test_a_sentence_with_a_colon_is_joined_with_what_it_announces() -> None:
