@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from functools import partial
 from logging import getLogger
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,6 +26,7 @@ from nexus_core.memory.step_index import (
 )
 from nexus_core.memory.step_scores import ScoredStep, StepScope, rank_steps
 from nexus_core.memory.words import find_query_words, find_stems, get_index_stem, split_words
+from nexus_core.text.safety import one_line
 from nexus_core.text.secrets import redact, redact_json
 from nexus_core.types.base import dataclass
 from nexus_core.types.memory import STEP_FACETS
@@ -48,8 +50,11 @@ MIN_SHARE_OF_BEST = 0.4
 """The share of the best score below which hits are noise: leaving them out costs a third of a point of recall."""
 SNIPPET_CHARACTERS = 240
 """Characters of a snippet, unless a query says otherwise."""
+MAX_SENDER_RESULTS = 400
+"""Turns that are ranked if those of other senders are among the first ones."""
 MIN_REPEATED_CHARACTERS = 40
 """Characters of a snippet from which on another hit of its session with the same one is left out."""
+_MAX_FAILURE_CHARACTERS = 300
 _MAX_SNIPPET_SOURCE = 20_000
 """Characters of a message in which a snippet is looked for."""
 
@@ -67,6 +72,8 @@ class StepQuery:
         facets: Only steps with one of these facts; () for all.
         since, until: Only steps made at that time or later, and before that time, in milliseconds since 1970.
         exclude_sessions: Sessions whose turns are no results, such as the one that asks.
+        sender: Only turns whose user message has that sender, "" for one without a sender; None for all.
+        min_share: Only hits with at least that share of the best score, so that others are not read; 0 for all.
         limit: The maximum number of hits.
         snippet_characters: The maximum number of characters of a snippet.
     """
@@ -80,6 +87,8 @@ class StepQuery:
     since: int | None = None
     until: int | None = None
     exclude_sessions: tuple[str, ...] = ()
+    sender: str | None = None
+    min_share: float = 0.0
     limit: int = 10
     snippet_characters: int = SNIPPET_CHARACTERS
 
@@ -157,10 +166,16 @@ def search_steps(ledger: Ledger, query: StepQuery, *, advance: Advance = ignore_
     _check_query(query)
 
     def search(index: StepIndex, read_steps: StepReader) -> SearchResult:
-        ranking = rank_steps(index, query.text, _find_scope(ledger, index, query))
-        return _build_result(ledger, index, query, ranking, read_steps)
+        scope = _find_scope(ledger, index, query)
+        ranking = rank_steps(index, query.text, scope)
+        result, others = _build_result(ledger, index, query, ranking, read_steps)
+        if others and len(result.hits) < query.limit:
+            scope = scope._replace(limit=max(query.limit, MAX_SENDER_RESULTS))
+            ranking = rank_steps(index, query.text, scope)
+            result, _ = _build_result(ledger, index, query, ranking, read_steps)
+        return result
 
-    return _read_index(ledger, search, advance)
+    return _read_index(ledger, search, advance, unsearched=query.exclude_sessions)
 
 
 def read_facet_steps(
@@ -201,30 +216,87 @@ def read_facet_steps(
                     cache[each.facts] = read(steps[each.id], names[each.id >> TURN_BITS])
         return [cache[each.facts] for each in held if each.facts in cache]
 
-    return _read_index(ledger, list_results, ignore_progress)
+    return _read_index(ledger, list_results, ignore_progress, unsearched=query.exclude_sessions)
 
 
-def _read_index(ledger: Ledger, work: Callable[[StepIndex, StepReader], T], advance: Advance) -> T:
+def _read_index(
+    ledger: Ledger,
+    work: Callable[[StepIndex, StepReader], T],
+    advance: Advance,
+    unsearched: Sequence[str] = (),
+) -> T:
     """Call a function with an index that has all steps, and with a function that reads some of them.
 
     A damaged index is built anew; a ledger that cannot be written is indexed in memory.
+
+    Args:
+        ledger: The ledger.
+        work: The function.
+        advance: Called with the number of steps that were indexed since its last call.
+        unsearched: Sessions whose newest steps need not be indexed.
+
+    Raises:
+        LedgerError: The search fails with an index that was just built, too.
     """
     index: StoredStepIndex | None = None
     if isinstance(ledger, StoreLedger) and (get_index := getattr(ledger.store, "step_index", None)) is not None:
         index = get_index()
     if isinstance(ledger, StoreLedger) and index is not None:
-        for attempt in range(2):
-            try:
-                if attempt:
-                    index.drop()
-                if index.catch_up(advance):
-                    return ledger.store.read(partial(work, index, partial(_read_stored_steps, ledger, index)))
-                break
-            except (LedgerUnreachableError, UnknownNameError):
-                raise
-            except Exception as error:  # noqa: BLE001 - a damaged index may raise anything, and can be built anew
-                getLogger("nexus_core.memory").warning("the search index is damaged and is built anew (%s)", error)
+        read = partial(ledger.store.read, partial(work, index, partial(_read_stored_steps, ledger, index)))
+        try:
+            parts = [part for name in unsearched for part in _find_session_parts(ledger, name)]
+            if index.catch_up(advance, parts):
+                return read()
+        except (LedgerUnreachableError, UnknownNameError):
+            raise
+        except Exception as error:  # noqa: BLE001 - a damaged index may raise anything, and can be built anew
+            if _rebuild_index(index, error, advance):
+                return _read_new_index(index, read)
     return _read_index_in_memory(ledger, work, advance)
+
+
+def _rebuild_index(index: StoredStepIndex, error: Exception, advance: Advance) -> bool:
+    """Build an index anew after an error. Return False if it cannot be written.
+
+    Raises:
+        LedgerError: A new index had the same error before, so that it is not a damage.
+    """
+    what = _describe_failure(error)
+    if index.read_failure() == what:
+        raise _build_search_error(what) from error
+    try:
+        index.drop()
+    except LedgerError:  # not writable
+        return False
+    getLogger("nexus_core.memory").warning("the search index is damaged and is built anew (%s)", error)
+    try:
+        return index.catch_up(advance)
+    except LedgerUnreachableError:
+        raise
+    except Exception as again:
+        raise _build_search_error(_describe_failure(again)) from again
+
+
+def _read_new_index(index: StoredStepIndex, read: Callable[[], T]) -> T:
+    """Call a function with an index that was just built, and note its error: building it again would not help."""
+    try:
+        return read()
+    except (LedgerUnreachableError, UnknownNameError):
+        raise
+    except Exception as error:
+        what = _describe_failure(error)
+        with suppress(LedgerError):
+            index.note_failure(what)
+        raise _build_search_error(what) from error
+
+
+def _describe_failure(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:_MAX_FAILURE_CHARACTERS]
+
+
+def _build_search_error(what: str) -> LedgerError:
+    hint = "this is a defect of Nexus, not of your ledger: please report it; the exact search still works (--exact)"
+    return LedgerError(f"the search fails with a new index, too ({one_line(what)})", hint=hint)
 
 
 def find_sender(ledger: Ledger, turn: str) -> str:
@@ -342,16 +414,24 @@ def _build_result(
     query: StepQuery,
     ranking: StepRanking,
     read_steps: StepReader,
-) -> SearchResult:
+) -> tuple[SearchResult, int]:
+    """Return the hits of a ranking, and how many turns were left out because others sent them."""
     numbers = sorted(ranking.numbers, key=lambda number: (-ranking.numbers[number], number))[: query.limit]
     names = _name_sessions(ledger, index, query, set(numbers))
     words = {word.stem: word.text for word in find_query_words(query.text)}
     hits: dict[tuple[str, str], StepHit] = {}
-    at = 0
+    at = others = 0
+    least = query.min_share * ranking.turns[0].score if ranking.turns else 0.0
     while len(hits) < query.limit and at < len(ranking.turns):
-        best = ranking.turns[at : at + query.limit - len(hits)]
+        best = [each for each in ranking.turns[at : at + query.limit - len(hits)] if each.score >= least]
+        if not best:
+            break
         at += len(best)
         steps = read_steps(best)
+        if query.sender is not None:
+            own = {id_: step for id_, step in steps.items() if _read_turn_sender(ledger, step) == query.sender}
+            others += len(steps) - len(own)
+            steps = own
         if unnamed := {each.id >> TURN_BITS for each in best} - names.keys():
             names |= _name_sessions(ledger, index, query, unnamed)
         for each in best:
@@ -367,7 +447,12 @@ def _build_result(
         weight=ranking.weight,
         unknown_names=ranking.unknown_names,
         turns=ranking.searched,
-    )
+    ), others
+
+
+def _read_turn_sender(ledger: Ledger, step: Step) -> str:
+    """Return who sent the message that opened the turn of a step."""
+    return read_sender(step) if step.id == step.turn else find_sender(ledger, step.turn)
 
 
 def _build_hit(
