@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from nexus_core.text.safety import neutralize, strip_all_hidden, strip_hidden, visible_line
@@ -123,7 +124,12 @@ def render_current_section(section: Section) -> str:
     Untrusted text loses its hidden characters.
     """
     is_trusted = section.source is None or section.source.trust == "user"
-    return _render_text(section, neutralize(section.text if is_trusted else strip_hidden(section.text)))
+    return _render_text(section, _neutralize_text(section.text, is_trusted=is_trusted))
+
+
+@lru_cache(maxsize=64)  # a memory is rendered to be counted, chosen, sent, recorded and found again in the message
+def _neutralize_text(text: str, *, is_trusted: bool) -> str:
+    return neutralize(text if is_trusted else strip_hidden(text))
 
 
 def sort_memories_last(sections: Sequence[Section]) -> list[Section]:

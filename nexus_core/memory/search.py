@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from logging import getLogger
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,9 +15,11 @@ from weakref import WeakKeyDictionary
 from nexus_core.errors import LedgerError, LedgerUnreachableError, UnknownNameError, UsageError
 from nexus_core.ledger.codec import StoredStep
 from nexus_core.ledger.deletion import DeletableLedger
-from nexus_core.ledger.ledger import StoreLedger, find_message_texts
+from nexus_core.ledger.ledger import StoreLedger
+from nexus_core.ledger.store import write_canonical_json
 from nexus_core.memory.in_memory_index import InMemoryStepIndex
 from nexus_core.memory.step_index import (
+    IS_QUESTION,
     KINDS,
     TURN_BITS,
     BranchPart,
@@ -30,16 +34,17 @@ from nexus_core.text.safety import one_line
 from nexus_core.text.secrets import redact, redact_json
 from nexus_core.types.base import dataclass
 from nexus_core.types.memory import STEP_FACETS
-from nexus_core.types.messages import ROLES
+from nexus_core.types.messages import ROLES, Reasoning, Text, ToolCall, ToolResult
 from nexus_core.types.payloads import InputPayload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, MutableMapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 
     from nexus_core.memory.step_index import Advance, IndexedStep, StepIndex, StoredStepIndex
     from nexus_core.memory.step_scores import StepRanking
     from nexus_core.types.ledger import Ledger, SessionRecord, Step, StepKind
     from nexus_core.types.memory import StepFacet
+    from nexus_core.types.messages import Message
 
     StepReader = Callable[[Sequence[ScoredStep]], dict[int, Step]]
     """Returns steps by the ids of their turns."""
@@ -50,6 +55,8 @@ MIN_SHARE_OF_BEST = 0.4
 """The share of the best score below which hits are noise: leaving them out costs a third of a point of recall."""
 SNIPPET_CHARACTERS = 240
 """Characters of a snippet, unless a query says otherwise."""
+MAX_ANSWER_CHARACTERS = 300
+"""Characters of the question or answer beside a hit."""
 MAX_SENDER_RESULTS = 400
 """Turns that are ranked if those of other senders are among the first ones."""
 MIN_REPEATED_CHARACTERS = 40
@@ -73,6 +80,7 @@ class StepQuery:
         since, until: Only steps made at that time or later, and before that time, in milliseconds since 1970.
         exclude_sessions: Sessions whose turns are no results, such as the one that asks.
         sender: Only turns whose user message has that sender, "" for one without a sender; None for all.
+        with_answers: True to read the question before a hit that answers it, and the answer after one that asks.
         min_share: Only hits with at least that share of the best score, so that others are not read; 0 for all.
         limit: The maximum number of hits.
         snippet_characters: The maximum number of characters of a snippet.
@@ -88,6 +96,7 @@ class StepQuery:
     until: int | None = None
     exclude_sessions: tuple[str, ...] = ()
     sender: str | None = None
+    with_answers: bool = False
     min_share: float = 0.0
     limit: int = 10
     snippet_characters: int = SNIPPET_CHARACTERS
@@ -107,6 +116,9 @@ class StepHit:
         text: A snippet with as many words of the question as possible, redacted.
         score: Higher is better; comparable within one result.
         words: The words of the question in the snippet; none if only the steps around it have them.
+        question: The question of the user that a reply answers, redacted and cut; "" if it has none, or is no reply.
+        answer: The reply to a question of the user, in the same way.
+        beside: The step of question or answer; "" for none.
     """
 
     session: str
@@ -118,6 +130,9 @@ class StepHit:
     text: str
     score: float
     words: tuple[str, ...] = ()
+    question: str = ""
+    answer: str = ""
+    beside: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,7 +283,7 @@ def _rebuild_index(index: StoredStepIndex, error: Exception, advance: Advance) -
         index.drop()
     except LedgerError:  # not writable
         return False
-    getLogger("nexus_core.memory").warning("the search index is damaged and is built anew (%s)", error)
+    getLogger("nexus_core.memory").warning("the search index is damaged and is built anew (%s)", what)
     try:
         return index.catch_up(advance)
     except LedgerUnreachableError:
@@ -291,12 +306,13 @@ def _read_new_index(index: StoredStepIndex, read: Callable[[], T]) -> T:
 
 
 def _describe_failure(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"[:_MAX_FAILURE_CHARACTERS]
+    what = error.what if isinstance(error, LedgerError) else f"{type(error).__name__}: {error}"
+    return one_line(what[:_MAX_FAILURE_CHARACTERS])
 
 
 def _build_search_error(what: str) -> LedgerError:
     hint = "this is a defect of Nexus, not of your ledger: please report it; the exact search still works (--exact)"
-    return LedgerError(f"the search fails with a new index, too ({one_line(what)})", hint=hint)
+    return LedgerError(f"the search fails with a new index, too ({what})", hint=hint)
 
 
 def find_sender(ledger: Ledger, turn: str) -> str:
@@ -420,6 +436,7 @@ def _build_result(
     names = _name_sessions(ledger, index, query, set(numbers))
     words = {word.stem: word.text for word in find_query_words(query.text)}
     hits: dict[tuple[str, str], StepHit] = {}
+    quoted: set[str] = set()
     at = others = 0
     least = query.min_share * ranking.turns[0].score if ranking.turns else 0.0
     while len(hits) < query.limit and at < len(ranking.turns):
@@ -432,11 +449,15 @@ def _build_result(
             own = {id_: step for id_, step in steps.items() if _read_turn_sender(ledger, step) == query.sender}
             others += len(steps) - len(own)
             steps = own
+        others_said = _read_answers(index, best, read_steps, set(words)) if query.with_answers else {}
         if unnamed := {each.id >> TURN_BITS for each in best} - names.keys():
             names |= _name_sessions(ledger, index, query, unnamed)
         for each in best:
-            if each.id in steps:
+            if each.id in steps and steps[each.id].id not in quoted:
                 hit = _build_hit(each, steps[each.id], names, words, query)
+                if each.id in others_said:
+                    hit = replace(hit, **others_said[each.id])
+                    quoted.add(hit.beside)
                 # Programs repeat the same list in many calls: one of them is enough.
                 is_short = len(hit.text) < MIN_REPEATED_CHARACTERS
                 hits.setdefault((hit.session, hit.step if is_short else hit.text), hit)
@@ -448,6 +469,32 @@ def _build_result(
         unknown_names=ranking.unknown_names,
         turns=ranking.searched,
     ), others
+
+
+def _read_answers(
+    index: StepIndex, hits: Sequence[ScoredStep], read_steps: StepReader, stems: set[str]
+) -> dict[int, dict[str, str]]:
+    """Return the question of each reply and the reply to each question among hits, as fields of `StepHit`."""
+    wanted: dict[int, tuple[int, str]] = {}
+    for each in hits:
+        if each.facts.role == "assistant":
+            wanted[each.id] = (each.id - 1, "question")
+        elif each.facts.role == "user" and each.facts.flags & IS_QUESTION:
+            wanted[each.id] = (each.id + 1, "answer")
+    facts = index.read_facts([(id_, id_) for id_ in sorted({id_ for id_, _ in wanted.values()})])
+    replies = {id_ for id_, each in facts.items() if each.role == "assistant"}
+    questions = {id_ for id_, each in facts.items() if each.role == "user" and each.flags & IS_QUESTION}
+    found = {
+        id_: (beside, field)
+        for id_, (beside, field) in wanted.items()
+        if beside in (questions if field == "question" else replies)
+    }
+    steps = read_steps([ScoredStep(0.0, beside, facts[beside]) for beside, _ in found.values()]) if found else {}
+    return {
+        id_: {field: find_snippet(steps[beside], stems, MAX_ANSWER_CHARACTERS), "beside": steps[beside].id}
+        for id_, (beside, field) in found.items()
+        if beside in steps
+    }
 
 
 def _read_turn_sender(ledger: Ledger, step: Step) -> str:
@@ -502,8 +549,7 @@ def find_snippet(step: Step, stems: set[str], most: int) -> str:
         stems: The stems of the words.
         most: The maximum number of characters.
     """
-    # The value of an argument is redacted with its name, which may be the only evidence for a password.
-    texts = [text for message in step.messages for text in find_message_texts(message, redact_json) if text.strip()]
+    texts = [text for message in step.messages for text in _list_snippet_texts(message) if text.strip()]
     if len(texts) == 1 and len(texts[0]) <= most:
         return " ".join(redact(texts[0]).text.split())
     best, best_count = texts[0] if texts else "", -1
@@ -521,6 +567,17 @@ def find_snippet(step: Step, stems: set[str], most: int) -> str:
     start = _find_word_start(best, best_at)
     cut = best[start : start + most]
     return " ".join((("…" if start else "") + cut + ("…" if start + most < len(best) else "")).split())
+
+
+def _list_snippet_texts(message: Message) -> Iterator[str]:
+    """Yield the texts of a message, of which a snippet is a part: a tool call is its name with its arguments."""
+    for part in message.parts:
+        if isinstance(part, ToolCall):
+            # The value of an argument is redacted with its name, which may be the only evidence for a password.
+            arguments = redact_json(json.loads(write_canonical_json(dict(part.arguments))))
+            yield f"{part.name} {json.dumps(arguments, ensure_ascii=False)}" if arguments else part.name
+        elif isinstance(part, ToolResult | Text | Reasoning):
+            yield part.text
 
 
 def _find_window(text: str, stems: set[str], most: int) -> tuple[int, int]:

@@ -2,8 +2,8 @@
 
 A turn is one step of a ledger that has something to find. Its id is the number of its branch, shifted by `TURN_BITS`,
 plus its place in the branch: the turns before and after it are the neighbouring ids. A branch with more turns than
-`TURNS_PER_NUMBER` gets another number. In an index of words, a place is the id of a turn twice, plus 1 for words of tool results and of the rest
-of a long message.
+`TURNS_PER_NUMBER` gets another number. In an index of words, a place is the id of a turn twice, plus 1 for words of
+tool results and of the rest of a long message.
 """
 
 from __future__ import annotations

@@ -48,6 +48,7 @@ def search_episodes(ledger: Ledger, query: MemoryQuery) -> list[Memory]:
         directory=None if query.directory is None else str(query.directory),
         exclude_sessions=own,
         sender=None if query.directory is None else query.identity,
+        with_answers=True,
         min_share=MIN_SHARE_OF_BEST,
         limit=limit,
         snippet_characters=MAX_EPISODE_CHARACTERS,
@@ -76,7 +77,7 @@ def _compute_turn_floor(result: SearchResult) -> float:
 
 def _build_episode(hit: StepHit, score: float) -> Memory:
     return Memory(
-        text=hit.text,
+        text=_join_answer(hit),
         kind="episode",
         source=Source(uri=f"step:{hit.step}"),
         origin=_ORIGINS.get(hit.role, "tool"),
@@ -85,3 +86,10 @@ def _build_episode(hit: StepHit, score: float) -> Memory:
         score=min(max(score, 0.0), 1.0),
         reason=f"matches {', '.join(hit.words)}" if hit.words else "next to a step that matches",
     )
+
+
+def _join_answer(hit: StepHit) -> str:
+    """Return the text of a turn, with its question before it or the answer after it, and their step."""
+    if hit.question:
+        return f"In answer to (step:{hit.beside}): {hit.question}\n{hit.text}"
+    return f"{hit.text}\nAnswered (step:{hit.beside}): {hit.answer}" if hit.answer else hit.text

@@ -35,14 +35,6 @@ _FINDING = "broken-note"
 _WEB = re.compile(r"https?://", re.IGNORECASE)
 
 
-class _NoteFile(NamedTuple):
-    """A file that may be a note, as it was when it was read: its path, and what changes with its content."""
-
-    layer: Layer
-    path: Path
-    identity: tuple[int, ...]
-
-
 class _ParsedNote(NamedTuple):
     """A note as a memory, None for a file that cannot be used, and the findings about it."""
 
@@ -50,8 +42,8 @@ class _ParsedNote(NamedTuple):
     findings: tuple[Finding, ...]
 
 
-_cache: dict[_NoteFile, _ParsedNote] = {}
-"""Notes of all directories, so that each version of a file is read once."""
+_cache: dict[tuple[object, ...], _ParsedNote] = {}
+"""Notes by layer, path and what changes with the content of a file, so that each version of it is read once."""
 MAX_CACHED_NOTES = 4 * MAX_NOTES
 MIN_SETTLED_NS = 2_000_000_000
 """A file that changed a moment ago may change again without another time: it is read again until then."""
@@ -136,14 +128,12 @@ def _read_cached(layer: Layer, path: Path) -> _ParsedNote:
         status = os.stat(path)  # noqa: PTH116 - a stat of a Path takes twice as long, for each note in each turn
     except OSError:
         return _parse_file(layer, path)
-    changed = max(status.st_mtime_ns, status.st_ctime_ns)
-    file = _NoteFile(
-        layer, path, (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-    )
+    times = status.st_mtime_ns, status.st_ctime_ns
+    file = (layer.name, layer.is_own, layer.boundary, str(path), status.st_dev, status.st_ino, status.st_size, *times)
     parsed = _cache.get(file)
     if parsed is None:
         parsed = _parse_file(layer, path)
-        if time.time_ns() - changed > MIN_SETTLED_NS:
+        if time.time_ns() - max(times) > MIN_SETTLED_NS:
             if len(_cache) >= MAX_CACHED_NOTES:
                 _cache.clear()
             _cache[file] = parsed
