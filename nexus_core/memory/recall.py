@@ -253,7 +253,7 @@ def diagnose_source(source: MemorySource) -> list[Finding]:
     if source.diagnose is None:
         return []
     try:
-        findings = source.diagnose()
+        findings: Sequence[object] = source.diagnose()
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - a plugin's function may raise anything

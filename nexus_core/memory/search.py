@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from logging import getLogger
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from nexus_core.errors import LedgerError, LedgerUnreachableError, UnknownNameError, UsageError
@@ -179,9 +179,10 @@ def search_steps(ledger: Ledger, query: StepQuery, *, advance: Advance = ignore_
         UsageError: The limit is not positive.
     """
     _check_query(query)
+    excluded = _find_excluded_parts(ledger, query)
 
     def search(index: StepIndex, read_steps: StepReader) -> SearchResult:
-        scope = _find_scope(ledger, index, query)
+        scope = _find_scope(ledger, index, query, excluded)
         ranking = rank_steps(index, query.text, scope)
         result, others = _build_result(ledger, index, query, ranking, read_steps)
         if others and len(result.hits) < query.limit:
@@ -190,7 +191,7 @@ def search_steps(ledger: Ledger, query: StepQuery, *, advance: Advance = ignore_
             result, _ = _build_result(ledger, index, query, ranking, read_steps)
         return result
 
-    return _read_index(ledger, search, advance, unsearched=query.exclude_sessions)
+    return _read_index(ledger, search, advance, unsearched=excluded)
 
 
 def read_facet_steps(
@@ -211,9 +212,10 @@ def read_facet_steps(
         UnknownNameError: There is no such session or facet.
     """
     _check_query(query)
+    excluded = _find_excluded_parts(ledger, query)
 
     def list_results(index: StepIndex, read_steps: StepReader) -> list[T]:
-        scope = _find_scope(ledger, index, query)
+        scope = _find_scope(ledger, index, query, excluded)
         places = {
             place >> 1
             for facet in query.facets
@@ -231,14 +233,14 @@ def read_facet_steps(
                     cache[each.facts] = read(steps[each.id], names[each.id >> TURN_BITS])
         return [cache[each.facts] for each in held if each.facts in cache]
 
-    return _read_index(ledger, list_results, ignore_progress, unsearched=query.exclude_sessions)
+    return _read_index(ledger, list_results, ignore_progress, unsearched=excluded)
 
 
 def _read_index(
     ledger: Ledger,
     work: Callable[[StepIndex, StepReader], T],
     advance: Advance,
-    unsearched: Sequence[str] = (),
+    unsearched: Sequence[BranchPart] = (),
 ) -> T:
     """Call a function with an index that has all steps, and with a function that reads some of them.
 
@@ -248,7 +250,7 @@ def _read_index(
         ledger: The ledger.
         work: The function.
         advance: Called with the number of steps that were indexed since its last call.
-        unsearched: Sessions whose newest steps need not be indexed.
+        unsearched: Parts of branches whose newest steps need not be indexed.
 
     Raises:
         LedgerError: The search fails with an index that was just built, too.
@@ -259,8 +261,7 @@ def _read_index(
     if isinstance(ledger, StoreLedger) and index is not None:
         read = partial(ledger.store.read, partial(work, index, partial(_read_stored_steps, ledger, index)))
         try:
-            parts = [part for name in unsearched for part in _find_session_parts(ledger, name)]
-            if index.catch_up(advance, parts):
+            if index.catch_up(advance, unsearched):
                 return read()
         except (LedgerUnreachableError, UnknownNameError):
             raise
@@ -364,7 +365,11 @@ def _read_index_in_memory(ledger: Ledger, work: Callable[[StepIndex, StepReader]
     return work(index, read_steps)
 
 
-def _find_scope(ledger: Ledger, index: StepIndex, query: StepQuery) -> StepScope:
+def _find_excluded_parts(ledger: Ledger, query: StepQuery) -> list[BranchPart]:
+    return [part for name in query.exclude_sessions for part in _find_session_parts(ledger, name)]
+
+
+def _find_scope(ledger: Ledger, index: StepIndex, query: StepQuery, excluded: Sequence[BranchPart] = ()) -> StepScope:
     if query.session is not None:
         spans = index.find_parts(_find_session_parts(ledger, query.session))
         if query.directory is not None:
@@ -374,8 +379,8 @@ def _find_scope(ledger: Ledger, index: StepIndex, query: StepQuery) -> StepScope
         spans = index.find_directory(os.path.abspath(query.directory))  # noqa: PTH100 - as sessions record it
     else:
         spans = index.find_all()
-    excluded = {span for name in query.exclude_sessions for span in index.find_parts(_find_session_parts(ledger, name))}
-    return StepScope(spans, sorted(excluded), _build_filter(query), query.limit)
+    spans_out = sorted({*index.find_parts(excluded)}) if excluded else []
+    return StepScope(spans, spans_out, _build_filter(query), query.limit)
 
 
 def _find_session_parts(ledger: Ledger, name: str) -> list[BranchPart]:
@@ -456,8 +461,9 @@ def _build_result(
             if each.id in steps and steps[each.id].id not in quoted:
                 hit = _build_hit(each, steps[each.id], names, words, query)
                 if each.id in others_said:
-                    hit = replace(hit, **others_said[each.id])
-                    quoted.add(hit.beside)
+                    said = others_said[each.id]
+                    hit = replace(hit, question=said.question, answer=said.answer, beside=said.step)
+                    quoted.add(said.step)
                 # Programs repeat the same list in many calls: one of them is enough.
                 is_short = len(hit.text) < MIN_REPEATED_CHARACTERS
                 hits.setdefault((hit.session, hit.step if is_short else hit.text), hit)
@@ -471,30 +477,39 @@ def _build_result(
     ), others
 
 
+class _QuotedTurn(NamedTuple):
+    """The question or the answer beside a hit, and its step."""
+
+    question: str
+    answer: str
+    step: str
+
+
 def _read_answers(
     index: StepIndex, hits: Sequence[ScoredStep], read_steps: StepReader, stems: set[str]
-) -> dict[int, dict[str, str]]:
-    """Return the question of each reply and the reply to each question among hits, as fields of `StepHit`."""
-    wanted: dict[int, tuple[int, str]] = {}
+) -> dict[int, _QuotedTurn]:
+    """Return the question of each reply and the reply to each question among hits, by the ids of the hits."""
+    wanted: dict[int, tuple[int, bool]] = {}
     for each in hits:
         if each.facts.role == "assistant":
-            wanted[each.id] = (each.id - 1, "question")
+            wanted[each.id] = (each.id - 1, True)
         elif each.facts.role == "user" and each.facts.flags & IS_QUESTION:
-            wanted[each.id] = (each.id + 1, "answer")
-    facts = index.read_facts([(id_, id_) for id_ in sorted({id_ for id_, _ in wanted.values()})])
+            wanted[each.id] = (each.id + 1, False)
+    facts = index.read_facts([(id_, id_) for id_ in sorted({id_ for id_, _ in wanted.values()})]) if wanted else {}
     replies = {id_ for id_, each in facts.items() if each.role == "assistant"}
     questions = {id_ for id_, each in facts.items() if each.role == "user" and each.flags & IS_QUESTION}
     found = {
-        id_: (beside, field)
-        for id_, (beside, field) in wanted.items()
-        if beside in (questions if field == "question" else replies)
+        id_: (beside, is_question)
+        for id_, (beside, is_question) in wanted.items()
+        if beside in (questions if is_question else replies)
     }
     steps = read_steps([ScoredStep(0.0, beside, facts[beside]) for beside, _ in found.values()]) if found else {}
-    return {
-        id_: {field: find_snippet(steps[beside], stems, MAX_ANSWER_CHARACTERS), "beside": steps[beside].id}
-        for id_, (beside, field) in found.items()
-        if beside in steps
-    }
+    quoted: dict[int, _QuotedTurn] = {}
+    for id_, (beside, is_question) in found.items():
+        if beside in steps:
+            text = find_snippet(steps[beside], stems, MAX_ANSWER_CHARACTERS)
+            quoted[id_] = _QuotedTurn(text if is_question else "", "" if is_question else text, steps[beside].id)
+    return quoted
 
 
 def _read_turn_sender(ledger: Ledger, step: Step) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf, log
+from math import exp, inf, log
 from typing import TYPE_CHECKING
 
 from nexus_core import Source
@@ -71,7 +71,8 @@ def compute_injection_floor(result: SearchResult) -> float:
 def _compute_turn_floor(result: SearchResult) -> float:
     rarest = log(1 + (result.turns + 0.5) / 0.5)  # the weight of a word that occurs nowhere
     least, most = _RARITY_FACTORS
-    factor = min(max((result.weight / rarest / _TYPICAL_RARE_WORDS) ** _RARITY_EXPONENT, least), most)
+    rare_words = result.weight / rarest
+    factor = min(max(exp(_RARITY_EXPONENT * log(rare_words / _TYPICAL_RARE_WORDS)), least), most)
     return _MIN_TURN_SHARE * result.weight * factor
 
 
