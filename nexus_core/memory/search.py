@@ -312,7 +312,10 @@ def _describe_failure(error: Exception) -> str:
 
 
 def _build_search_error(what: str) -> LedgerError:
-    hint = "this is a defect of Nexus, not of your ledger: please report it; the exact search still works (--exact)"
+    hint = (
+        "`nexus ledger verify` checks the ledger; if it is intact, this is a defect of Nexus: please report it. "
+        "`nexus session search --exact` needs no index"
+    )
     return LedgerError(f"the search fails with a new index, too ({what})", hint=hint)
 
 

@@ -456,6 +456,19 @@ def test_index_leaves_new_steps_of_the_session_that_asks_for_later(sqlite: Sqlit
     assert "The auth dough is ours." in ask(sqlite, "dough")
 
 
+def test_deletion_of_steps_that_are_not_indexed_yet_keeps_the_index(sqlite: SqliteLedger, path: Path) -> None:
+    bake(sqlite)
+    ask(sqlite, "dough")
+    indexed = count_indexed_steps(path)
+    tell(sqlite, "auth", "The auth dough is ours.")
+    ask(sqlite, "dough", exclude_sessions=("auth",))
+
+    sqlite.delete("auth")
+
+    assert 0 < count_indexed_steps(path) < indexed
+    assert [text for text in ask(sqlite, "auth dough") if "auth" in text] == []
+
+
 def test_fork_finds_what_the_session_it_came_from_said_since(sqlite: SqliteLedger) -> None:
     bake(sqlite)
     record = sqlite.session("auth")

@@ -186,6 +186,10 @@ class SqlStepIndex(ABC):
         `state` is updated, so that it says how far the index is with them.
         """
 
+    def is_pending(self, step: IndexableStep, state: Mapping[str, str]) -> bool:  # noqa: ARG002 - some can tell
+        """Return True if a step is surely not in the index yet, so that nothing of it needs to be removed."""
+        return False
+
     @abstractmethod
     def count_deletions(self) -> int:
         """Return the number of the last recorded deletion, inside `read` or `write`."""
@@ -423,13 +427,14 @@ class SqlStepIndex(ABC):
 
     def forget(self, names: Sequence[str]) -> None:
         """Inside `write`, remove the words of steps that are about to be erased."""
-        if not self.has_tables() or not self._load_state():
+        state = self._load_state_if_any()
+        if not state:
             self.drop_tables()
             return
-        steps = self.find_erased(names)
+        steps = [step for step in self.find_erased(names) if not self.is_pending(step, state)]
         gone = self._remove_steps(steps) | {ref for (ref,) in self.rows.fetch(_FORGOTTEN)}
         if any(step.ref not in gone and read_indexed_text(step.kind, step.messages) for step in steps):
-            # Not indexed yet, or damaged: then only a new index is surely without its words.
+            # Damaged: then only a new index is surely without its words.
             self.drop_tables()
             return
         self.rows.run(_SAVE_STATE, "deletions", str(self.count_deletions()))

@@ -160,6 +160,10 @@ class SqliteStepIndex(SqlStepIndex):
             state["last"], state["last_id"] = str(found[-1][0]), found[-1][-1]
         return [IndexableStep(*row[:-1]) for row in found]
 
+    def is_pending(self, step: IndexableStep, state: Mapping[str, str]) -> bool:
+        """Return True if a step was appended after the last one that is indexed."""
+        return int(step.ref) > int(state.get("last", 0))
+
     def count_deletions(self) -> int:
         """Return the number of the last recorded deletion."""
         ((number,),) = self.rows.fetch(_LAST_DELETION)
