@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -220,7 +221,8 @@ def test_a_turn_of_another_session_is_an_episode(nexus: Nexus) -> None:
 
     found = search(nexus, "episodes", "Which file has the billing webhook changes?", session="main")
 
-    assert "The billing webhook changes in hooks/stripe.py." in [each.text for each in found]
+    [text] = [each.text for each in found if each.text.endswith("\nThe billing webhook changes in hooks/stripe.py.")]
+    assert re.fullmatch(r"In answer to \(step:\w+\): Where do we change the billing webhook\?", text.split("\n")[0])
     assert {each.kind for each in found} == {"episode"}
     assert {each.session for each in found} == {"earlier"}
 
