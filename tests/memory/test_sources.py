@@ -103,6 +103,12 @@ def test_note_that_cannot_be_read_is_named_where_memories_are_looked_for(
     assert f"{nexus_home}/memory/deploys.md:2: this note is left out" in outcome.err
 
 
+def test_note_may_begin_with_a_rule_of_dashes(nexus: Nexus, nexus_home: Path) -> None:
+    write_files(nexus_home, {"memory/deploys.md": "-----\nDeploy on Fridays.\n"})
+
+    assert [note.text for note in search(nexus, "notes", "When do we deploy?")] == ["-----\nDeploy on Fridays."]
+
+
 def test_note_is_read_again_after_a_change(nexus: Nexus, nexus_home: Path) -> None:
     write_files(nexus_home, {"memory/deploys.md": "Deploy on Fridays.\n"})
     file = nexus_home / "memory/deploys.md"

@@ -168,7 +168,7 @@ def _list_files(request: Request, loaded: LoadedLayers) -> Iterator[tuple[Layer,
 def _read_note(layer: Layer, path: Path, text: str, findings: list[Finding]) -> Memory | None:
     head: dict[str, FlowValue] = {}
     body = text
-    if text.startswith("---"):
+    if text.partition("\n")[0].rstrip() == "---":  # more dashes are a line of the text
         try:
             head, body = read_front_matter(text)
         except FrontMatterError as error:
