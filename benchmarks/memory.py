@@ -35,7 +35,6 @@ from benchmarks.measuring.reports import CannotMeasureError, Report  # noqa: E40
 from benchmarks.measuring.rows import Goal, Row  # noqa: E402 - as above
 from benchmarks.measuring.script import Script  # noqa: E402 - as above
 from nexus_core import MessageError, Nexus  # noqa: E402 - as above
-from nexus_core.memory.recall import MIN_MEMORY_SCORE  # noqa: E402 - as above
 from nexus_core.memory.search import StepQuery, search_steps  # noqa: E402 - as above
 from nexus_core.memory.words import STOP_WORDS, find_query_entities  # noqa: E402 - as above
 from nexus_core.tokens.counters import open_counter  # noqa: E402 - as above
@@ -44,7 +43,7 @@ from nexus_core.types.ledger import NewStep  # noqa: E402 - as above
 from nexus_core.types.messages import Message  # noqa: E402 - as above
 from nexus_plugins.ledger.postgres import open_postgres  # noqa: E402 - as above
 from nexus_plugins.ledger.sqlite import open_sqlite  # noqa: E402 - as above
-from nexus_plugins.memory._episodes import SCORE_SCALE  # noqa: E402 - as above
+from nexus_plugins.memory._episodes import MIN_SHARE_OF_BEST, compute_injection_floor  # noqa: E402 - as above
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -275,10 +274,10 @@ def ids_of(result: SearchResult) -> list[str]:
 
 def inject(read: Conversations, directory: str, result: SearchResult) -> tuple[set[str], int]:
     """Return what automatic injection takes of a result in 1,000 tokens, and its tokens."""
-    if not result.hits or result.unknown_names:
+    if not result.hits:
         return set(), 0
-    floor = MIN_MEMORY_SCORE * result.weight / SCORE_SCALE
-    return pack(read, directory, [hit.step for hit in result.strong_hits if hit.score >= floor], 1000)
+    floor = max(compute_injection_floor(result), MIN_SHARE_OF_BEST * result.hits[0].score)
+    return pack(read, directory, [hit.step for hit in result.hits if hit.score >= floor], 1000)
 
 
 def pack(read: Conversations, directory: str, ids: Sequence[str], budget: int) -> tuple[set[str], int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from nexus_core.text.safety import neutralize, strip_all_hidden, strip_hidden, visible_line
@@ -64,8 +65,13 @@ def _get_sort_key(section: Section) -> tuple[int, str, str]:
 
 def render_section(section: Section, *, home: Path | None = None) -> str:
     """Render a section: heading, source if it is a file, text."""
+    return _render_text(section, section.text, home)
+
+
+def _render_text(section: Section, text: str, home: Path | None = None) -> str:
+    """Render a section with another text in place of its own."""
     # Titles and paths contain directory names: a line break in one must not start a heading.
-    heading, body = f"## {visible_line(section.title)}", section.text.strip("\n")
+    heading, body = f"## {visible_line(section.title)}", text.strip("\n")
     if section.source and section.source.is_file:
         return f"{heading}\nSource: {visible_line(_shorten_path(section.source.uri, home))}\n\n{body}"
     return f"{heading}\n{body}"
@@ -118,7 +124,12 @@ def render_current_section(section: Section) -> str:
     Untrusted text loses its hidden characters.
     """
     is_trusted = section.source is None or section.source.trust == "user"
-    return render_section(replace(section, text=neutralize(section.text if is_trusted else strip_hidden(section.text))))
+    return _render_text(section, _neutralize_text(section.text, is_trusted=is_trusted))
+
+
+@lru_cache(maxsize=64)  # a memory is rendered to be counted, chosen, sent, recorded and found again in the message
+def _neutralize_text(text: str, *, is_trusted: bool) -> str:
+    return neutralize(text if is_trusted else strip_hidden(text))
 
 
 def sort_memories_last(sections: Sequence[Section]) -> list[Section]:

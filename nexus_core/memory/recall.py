@@ -217,7 +217,10 @@ def search_memories(
     query = replace(build_memory_query(text, options, request), limit=limit)
     known = RecallExclusions(forgotten=read_forgotten_memories(request.home).has)
     names, embedder = options.sources, options.embedder
-    return recall_memories(host, request, loaded, ledger, query, names=names, embedder=embedder, known=known)
+    found = recall_memories(host, request, loaded, ledger, query, names=names, embedder=embedder, known=known)
+    sources = host.memory_sources(request, loaded, ledger)
+    asked = [sources.get(name) for name in sources if names is None or name in names]
+    return found._replace(findings=(*found.findings, *(each for source in asked for each in diagnose_source(source))))
 
 
 def _is_known(memory: Memory, query: MemoryQuery, known: RecallExclusions | None) -> bool:
@@ -243,6 +246,20 @@ def search_source(source: MemorySource, query: MemoryQuery) -> tuple[list[Memory
 def list_source(source: MemorySource, query: MemoryQuery) -> tuple[list[Memory], str]:
     """Return all memories of a source that can list them, and how it failed; "" if it did not."""
     return ([], "") if source.list_all is None else _call_source(source.list_all, query)
+
+
+def diagnose_source(source: MemorySource) -> list[Finding]:
+    """Return the findings of a source about memories that cannot be read, and one if it fails itself."""
+    if source.diagnose is None:
+        return []
+    try:
+        findings: Sequence[object] = source.diagnose()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - a plugin's function may raise anything
+        what = f"the memory source {source.name!r} cannot be checked, because it {describe_exception(error)}"
+        return [Finding(SOURCE_FINDING, what)]
+    return [each for each in findings if isinstance(each, Finding)]
 
 
 def _call_source(function: Callable[[MemoryQuery], object], query: MemoryQuery) -> tuple[list[Memory], str]:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from logging import getLogger
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from nexus_core.errors import LedgerError, LedgerUnreachableError, UnknownNameError, UsageError
 from nexus_core.ledger.codec import StoredStep
 from nexus_core.ledger.deletion import DeletableLedger
-from nexus_core.ledger.ledger import StoreLedger, find_message_texts
+from nexus_core.ledger.ledger import StoreLedger
+from nexus_core.ledger.store import write_canonical_json
 from nexus_core.memory.in_memory_index import InMemoryStepIndex
 from nexus_core.memory.step_index import (
+    IS_QUESTION,
     KINDS,
     TURN_BITS,
     BranchPart,
@@ -25,19 +30,21 @@ from nexus_core.memory.step_index import (
 )
 from nexus_core.memory.step_scores import ScoredStep, StepScope, rank_steps
 from nexus_core.memory.words import find_query_words, find_stems, get_index_stem, split_words
+from nexus_core.text.safety import one_line
 from nexus_core.text.secrets import redact, redact_json
 from nexus_core.types.base import dataclass
 from nexus_core.types.memory import STEP_FACETS
-from nexus_core.types.messages import ROLES
+from nexus_core.types.messages import ROLES, Reasoning, Text, ToolCall, ToolResult
 from nexus_core.types.payloads import InputPayload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, MutableMapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 
     from nexus_core.memory.step_index import Advance, IndexedStep, StepIndex, StoredStepIndex
     from nexus_core.memory.step_scores import StepRanking
     from nexus_core.types.ledger import Ledger, SessionRecord, Step, StepKind
     from nexus_core.types.memory import StepFacet
+    from nexus_core.types.messages import Message
 
     StepReader = Callable[[Sequence[ScoredStep]], dict[int, Step]]
     """Returns steps by the ids of their turns."""
@@ -48,8 +55,13 @@ MIN_SHARE_OF_BEST = 0.4
 """The share of the best score below which hits are noise: leaving them out costs a third of a point of recall."""
 SNIPPET_CHARACTERS = 240
 """Characters of a snippet, unless a query says otherwise."""
+MAX_ANSWER_CHARACTERS = 300
+"""Characters of the question or answer beside a hit."""
+MAX_SENDER_RESULTS = 400
+"""Turns that are ranked if those of other senders are among the first ones."""
 MIN_REPEATED_CHARACTERS = 40
 """Characters of a snippet from which on another hit of its session with the same one is left out."""
+_MAX_FAILURE_CHARACTERS = 300
 _MAX_SNIPPET_SOURCE = 20_000
 """Characters of a message in which a snippet is looked for."""
 
@@ -67,6 +79,9 @@ class StepQuery:
         facets: Only steps with one of these facts; () for all.
         since, until: Only steps made at that time or later, and before that time, in milliseconds since 1970.
         exclude_sessions: Sessions whose turns are no results, such as the one that asks.
+        sender: Only turns whose user message has that sender, "" for one without a sender; None for all.
+        with_answers: True to read the question before a hit that answers it, and the answer after one that asks.
+        min_share: Only hits with at least that share of the best score, so that others are not read; 0 for all.
         limit: The maximum number of hits.
         snippet_characters: The maximum number of characters of a snippet.
     """
@@ -80,6 +95,9 @@ class StepQuery:
     since: int | None = None
     until: int | None = None
     exclude_sessions: tuple[str, ...] = ()
+    sender: str | None = None
+    with_answers: bool = False
+    min_share: float = 0.0
     limit: int = 10
     snippet_characters: int = SNIPPET_CHARACTERS
 
@@ -98,6 +116,9 @@ class StepHit:
         text: A snippet with as many words of the question as possible, redacted.
         score: Higher is better; comparable within one result.
         words: The words of the question in the snippet; none if only the steps around it have them.
+        question: The question of the user that a reply answers, redacted and cut; "" if it has none, or is no reply.
+        answer: The reply to a question of the user, in the same way.
+        beside: The step of question or answer; "" for none.
     """
 
     session: str
@@ -109,6 +130,9 @@ class StepHit:
     text: str
     score: float
     words: tuple[str, ...] = ()
+    question: str = ""
+    answer: str = ""
+    beside: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,12 +179,19 @@ def search_steps(ledger: Ledger, query: StepQuery, *, advance: Advance = ignore_
         UsageError: The limit is not positive.
     """
     _check_query(query)
+    excluded = _find_excluded_parts(ledger, query)
 
     def search(index: StepIndex, read_steps: StepReader) -> SearchResult:
-        ranking = rank_steps(index, query.text, _find_scope(ledger, index, query))
-        return _build_result(ledger, index, query, ranking, read_steps)
+        scope = _find_scope(ledger, index, query, excluded)
+        ranking = rank_steps(index, query.text, scope)
+        result, others = _build_result(ledger, index, query, ranking, read_steps)
+        if others and len(result.hits) < query.limit:
+            scope = scope._replace(limit=max(query.limit, MAX_SENDER_RESULTS))
+            ranking = rank_steps(index, query.text, scope)
+            result, _ = _build_result(ledger, index, query, ranking, read_steps)
+        return result
 
-    return _read_index(ledger, search, advance)
+    return _read_index(ledger, search, advance, unsearched=excluded)
 
 
 def read_facet_steps(
@@ -181,9 +212,10 @@ def read_facet_steps(
         UnknownNameError: There is no such session or facet.
     """
     _check_query(query)
+    excluded = _find_excluded_parts(ledger, query)
 
     def list_results(index: StepIndex, read_steps: StepReader) -> list[T]:
-        scope = _find_scope(ledger, index, query)
+        scope = _find_scope(ledger, index, query, excluded)
         places = {
             place >> 1
             for facet in query.facets
@@ -201,30 +233,90 @@ def read_facet_steps(
                     cache[each.facts] = read(steps[each.id], names[each.id >> TURN_BITS])
         return [cache[each.facts] for each in held if each.facts in cache]
 
-    return _read_index(ledger, list_results, ignore_progress)
+    return _read_index(ledger, list_results, ignore_progress, unsearched=excluded)
 
 
-def _read_index(ledger: Ledger, work: Callable[[StepIndex, StepReader], T], advance: Advance) -> T:
+def _read_index(
+    ledger: Ledger,
+    work: Callable[[StepIndex, StepReader], T],
+    advance: Advance,
+    unsearched: Sequence[BranchPart] = (),
+) -> T:
     """Call a function with an index that has all steps, and with a function that reads some of them.
 
     A damaged index is built anew; a ledger that cannot be written is indexed in memory.
+
+    Args:
+        ledger: The ledger.
+        work: The function.
+        advance: Called with the number of steps that were indexed since its last call.
+        unsearched: Parts of branches whose newest steps need not be indexed.
+
+    Raises:
+        LedgerError: The search fails with an index that was just built, too.
     """
     index: StoredStepIndex | None = None
     if isinstance(ledger, StoreLedger) and (get_index := getattr(ledger.store, "step_index", None)) is not None:
         index = get_index()
     if isinstance(ledger, StoreLedger) and index is not None:
-        for attempt in range(2):
-            try:
-                if attempt:
-                    index.drop()
-                if index.catch_up(advance):
-                    return ledger.store.read(partial(work, index, partial(_read_stored_steps, ledger, index)))
-                break
-            except (LedgerUnreachableError, UnknownNameError):
-                raise
-            except Exception as error:  # noqa: BLE001 - a damaged index may raise anything, and can be built anew
-                getLogger("nexus_core.memory").warning("the search index is damaged and is built anew (%s)", error)
+        read = partial(ledger.store.read, partial(work, index, partial(_read_stored_steps, ledger, index)))
+        try:
+            if index.catch_up(advance, unsearched):
+                return read()
+        except (LedgerUnreachableError, UnknownNameError):
+            raise
+        except Exception as error:  # noqa: BLE001 - a damaged index may raise anything, and can be built anew
+            if _rebuild_index(index, error, advance):
+                return _read_new_index(index, read)
     return _read_index_in_memory(ledger, work, advance)
+
+
+def _rebuild_index(index: StoredStepIndex, error: Exception, advance: Advance) -> bool:
+    """Build an index anew after an error. Return False if it cannot be written.
+
+    Raises:
+        LedgerError: A new index had the same error before, so that it is not a damage.
+    """
+    what = _describe_failure(error)
+    if index.read_failure() == what:
+        raise _build_search_error(what) from error
+    try:
+        index.drop()
+    except LedgerError:  # not writable
+        return False
+    getLogger("nexus_core.memory").warning("the search index is damaged and is built anew (%s)", what)
+    try:
+        return index.catch_up(advance)
+    except LedgerUnreachableError:
+        raise
+    except Exception as again:
+        raise _build_search_error(_describe_failure(again)) from again
+
+
+def _read_new_index(index: StoredStepIndex, read: Callable[[], T]) -> T:
+    """Call a function with an index that was just built, and note its error: building it again would not help."""
+    try:
+        return read()
+    except (LedgerUnreachableError, UnknownNameError):
+        raise
+    except Exception as error:
+        what = _describe_failure(error)
+        with suppress(LedgerError):
+            index.note_failure(what)
+        raise _build_search_error(what) from error
+
+
+def _describe_failure(error: Exception) -> str:
+    what = error.what if isinstance(error, LedgerError) else f"{type(error).__name__}: {error}"
+    return one_line(what[:_MAX_FAILURE_CHARACTERS])
+
+
+def _build_search_error(what: str) -> LedgerError:
+    hint = (
+        "`nexus ledger verify` checks the ledger; if it is intact, this is a defect of Nexus: please report it. "
+        "`nexus session search --exact` needs no index"
+    )
+    return LedgerError(f"the search fails with a new index, too ({what})", hint=hint)
 
 
 def find_sender(ledger: Ledger, turn: str) -> str:
@@ -276,7 +368,11 @@ def _read_index_in_memory(ledger: Ledger, work: Callable[[StepIndex, StepReader]
     return work(index, read_steps)
 
 
-def _find_scope(ledger: Ledger, index: StepIndex, query: StepQuery) -> StepScope:
+def _find_excluded_parts(ledger: Ledger, query: StepQuery) -> list[BranchPart]:
+    return [part for name in query.exclude_sessions for part in _find_session_parts(ledger, name)]
+
+
+def _find_scope(ledger: Ledger, index: StepIndex, query: StepQuery, excluded: Sequence[BranchPart] = ()) -> StepScope:
     if query.session is not None:
         spans = index.find_parts(_find_session_parts(ledger, query.session))
         if query.directory is not None:
@@ -286,8 +382,8 @@ def _find_scope(ledger: Ledger, index: StepIndex, query: StepQuery) -> StepScope
         spans = index.find_directory(os.path.abspath(query.directory))  # noqa: PTH100 - as sessions record it
     else:
         spans = index.find_all()
-    excluded = {span for name in query.exclude_sessions for span in index.find_parts(_find_session_parts(ledger, name))}
-    return StepScope(spans, sorted(excluded), _build_filter(query), query.limit)
+    spans_out = sorted({*index.find_parts(excluded)}) if excluded else []
+    return StepScope(spans, spans_out, _build_filter(query), query.limit)
 
 
 def _find_session_parts(ledger: Ledger, name: str) -> list[BranchPart]:
@@ -342,21 +438,35 @@ def _build_result(
     query: StepQuery,
     ranking: StepRanking,
     read_steps: StepReader,
-) -> SearchResult:
+) -> tuple[SearchResult, int]:
+    """Return the hits of a ranking, and how many turns were left out because others sent them."""
     numbers = sorted(ranking.numbers, key=lambda number: (-ranking.numbers[number], number))[: query.limit]
     names = _name_sessions(ledger, index, query, set(numbers))
     words = {word.stem: word.text for word in find_query_words(query.text)}
     hits: dict[tuple[str, str], StepHit] = {}
-    at = 0
+    quoted: set[str] = set()
+    at = others = 0
+    least = query.min_share * ranking.turns[0].score if ranking.turns else 0.0
     while len(hits) < query.limit and at < len(ranking.turns):
-        best = ranking.turns[at : at + query.limit - len(hits)]
+        best = [each for each in ranking.turns[at : at + query.limit - len(hits)] if each.score >= least]
+        if not best:
+            break
         at += len(best)
         steps = read_steps(best)
+        if query.sender is not None:
+            own = {id_: step for id_, step in steps.items() if _read_turn_sender(ledger, step) == query.sender}
+            others += len(steps) - len(own)
+            steps = own
+        others_said = _read_answers(index, best, read_steps, set(words)) if query.with_answers else {}
         if unnamed := {each.id >> TURN_BITS for each in best} - names.keys():
             names |= _name_sessions(ledger, index, query, unnamed)
         for each in best:
-            if each.id in steps:
+            if each.id in steps and steps[each.id].id not in quoted:
                 hit = _build_hit(each, steps[each.id], names, words, query)
+                if each.id in others_said:
+                    said = others_said[each.id]
+                    hit = replace(hit, question=said.question, answer=said.answer, beside=said.step)
+                    quoted.add(said.step)
                 # Programs repeat the same list in many calls: one of them is enough.
                 is_short = len(hit.text) < MIN_REPEATED_CHARACTERS
                 hits.setdefault((hit.session, hit.step if is_short else hit.text), hit)
@@ -367,7 +477,47 @@ def _build_result(
         weight=ranking.weight,
         unknown_names=ranking.unknown_names,
         turns=ranking.searched,
-    )
+    ), others
+
+
+class _QuotedTurn(NamedTuple):
+    """The question or the answer beside a hit, and its step."""
+
+    question: str
+    answer: str
+    step: str
+
+
+def _read_answers(
+    index: StepIndex, hits: Sequence[ScoredStep], read_steps: StepReader, stems: set[str]
+) -> dict[int, _QuotedTurn]:
+    """Return the question of each reply and the reply to each question among hits, by the ids of the hits."""
+    wanted: dict[int, tuple[int, bool]] = {}
+    for each in hits:
+        if each.facts.role == "assistant":
+            wanted[each.id] = (each.id - 1, True)
+        elif each.facts.role == "user" and each.facts.flags & IS_QUESTION:
+            wanted[each.id] = (each.id + 1, False)
+    facts = index.read_facts([(id_, id_) for id_ in sorted({id_ for id_, _ in wanted.values()})]) if wanted else {}
+    replies = {id_ for id_, each in facts.items() if each.role == "assistant"}
+    questions = {id_ for id_, each in facts.items() if each.role == "user" and each.flags & IS_QUESTION}
+    found = {
+        id_: (beside, is_question)
+        for id_, (beside, is_question) in wanted.items()
+        if beside in (questions if is_question else replies)
+    }
+    steps = read_steps([ScoredStep(0.0, beside, facts[beside]) for beside, _ in found.values()]) if found else {}
+    quoted: dict[int, _QuotedTurn] = {}
+    for id_, (beside, is_question) in found.items():
+        if beside in steps:
+            text = find_snippet(steps[beside], stems, MAX_ANSWER_CHARACTERS)
+            quoted[id_] = _QuotedTurn(text if is_question else "", "" if is_question else text, steps[beside].id)
+    return quoted
+
+
+def _read_turn_sender(ledger: Ledger, step: Step) -> str:
+    """Return who sent the message that opened the turn of a step."""
+    return read_sender(step) if step.id == step.turn else find_sender(ledger, step.turn)
 
 
 def _build_hit(
@@ -417,8 +567,7 @@ def find_snippet(step: Step, stems: set[str], most: int) -> str:
         stems: The stems of the words.
         most: The maximum number of characters.
     """
-    # The value of an argument is redacted with its name, which may be the only evidence for a password.
-    texts = [text for message in step.messages for text in find_message_texts(message, redact_json) if text.strip()]
+    texts = [text for message in step.messages for text in _list_snippet_texts(message) if text.strip()]
     if len(texts) == 1 and len(texts[0]) <= most:
         return " ".join(redact(texts[0]).text.split())
     best, best_count = texts[0] if texts else "", -1
@@ -436,6 +585,17 @@ def find_snippet(step: Step, stems: set[str], most: int) -> str:
     start = _find_word_start(best, best_at)
     cut = best[start : start + most]
     return " ".join((("…" if start else "") + cut + ("…" if start + most < len(best) else "")).split())
+
+
+def _list_snippet_texts(message: Message) -> Iterator[str]:
+    """Yield the texts of a message, of which a snippet is a part: a tool call is its name with its arguments."""
+    for part in message.parts:
+        if isinstance(part, ToolCall):
+            # The value of an argument is redacted with its name, which may be the only evidence for a password.
+            arguments = redact_json(json.loads(write_canonical_json(dict(part.arguments))))
+            yield f"{part.name} {json.dumps(arguments, ensure_ascii=False)}" if arguments else part.name
+        elif isinstance(part, ToolResult | Text | Reasoning):
+            yield part.text
 
 
 def _find_window(text: str, stems: set[str], most: int) -> tuple[int, int]:

@@ -1,9 +1,9 @@
 """Turns of an index: the words and facts of a step, and the numbers by which indexes refer to them.
 
-A turn is one step of a ledger that has something to find. Its id is the number of its branch, times `TURNS_PER_NUMBER`,
-plus its place in the branch: the turns before and after it are the neighbouring ids. A branch with more turns gets a
-second number. In an index of words, a place is the id of a turn twice, plus 1 for words of tool results and of the rest
-of a long message.
+A turn is one step of a ledger that has something to find. Its id is the number of its branch, shifted by `TURN_BITS`,
+plus its place in the branch: the turns before and after it are the neighbouring ids. A branch with more turns than
+`TURNS_PER_NUMBER` gets another number. In an index of words, a place is the id of a turn twice, plus 1 for words of
+tool results and of the rest of a long message.
 """
 
 from __future__ import annotations
@@ -32,8 +32,11 @@ if TYPE_CHECKING:
     Advance = Callable[[int], None]
     """Called with the number of steps that were indexed since its last call."""
 
-TURN_BITS = 20
-TURNS_PER_NUMBER = 1 << TURN_BITS
+TURN_BITS = 10
+"""Bits of an id that number the turns of a branch. An index stores differences of ids: with fewer bits, words of
+neighbouring sessions need fewer bytes."""
+TURNS_PER_NUMBER = (1 << TURN_BITS) - 8
+"""Turns of one number. The ids above them stay free, so that the turns of two numbers are never neighbours."""
 MAX_SAID_CHARACTERS = 700
 """Characters of a message that count in full; what follows is mostly quoted or generated."""
 MAX_REST_CHARACTERS = 4_000
@@ -120,6 +123,11 @@ class IdSpan(NamedTuple):
         """Return the bits of an id that number the turns of a branch; those above them number the branches."""
         return TURN_BITS
 
+    @staticmethod
+    def get_turns_per_number() -> int:
+        """Return how many turns a number has at most."""
+        return TURNS_PER_NUMBER
+
 
 def is_id_in_spans(id_: int, spans: Sequence[IdSpan]) -> bool:
     """Return True if one of the ranges, which are in order, has an id."""
@@ -168,12 +176,19 @@ class StepIndex(Protocol):
 class StoredStepIndex(StepIndex, Protocol):
     """An index that a store keeps beside its rows. It is derived from them, and can be dropped at any time."""
 
-    def catch_up(self, advance: Advance) -> bool:
+    def catch_up(self, advance: Advance, unsearched: Sequence[BranchPart] = ()) -> bool:
         """Index the steps that are new. Return False if the index cannot be used, because nothing can be written.
 
         Args:
             advance: Called with the number of steps that were indexed since its last call.
+            unsearched: Parts of branches whose new steps may be left for later, because the search excludes them.
         """
+
+    def read_failure(self) -> str:
+        """Return the last error of a search in this index, as it was noted; "" for none."""
+
+    def note_failure(self, what: str) -> None:
+        """Note an error of a search in an index that was just built."""
 
     def drop(self) -> None:
         """Drop the index. The next `catch_up` builds it anew."""

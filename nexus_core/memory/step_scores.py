@@ -56,6 +56,9 @@ FRAME_WEIGHT = 0.5
 QUESTION_FACTOR, TIME_FACTOR, DATE_FACTOR = 0.85, 1.2, 2.0
 FACET_FACTOR = 1.8
 """How much more a turn counts that has a fact of the kind that a question asks for."""
+MIN_WEIGHT_SHARE = 0.02
+"""The share of the heaviest word's weight below which a word is not scored: nearly every turn of the scope has it, so
+that it moves no turn and costs the most."""
 SESSION_SHARE = 0.1
 """The share of the session's score in the score of a turn."""
 
@@ -132,7 +135,7 @@ class _WordPostings(NamedTuple):
 
 
 class _FoundWords(NamedTuple):
-    """The words of a question: those that were found, all stems that occur, the speaker, and the sum of all weights."""
+    """The words of a question: those that are scored, all stems that occur, the speaker, and the sum of all weights."""
 
     found: list[_WordPostings]
     known: set[str]
@@ -201,7 +204,7 @@ def _look_up_words(index: StepIndex, text: str, scope: StepScope, frame: Collect
     turns = scope.turns
     limit = next((places for most, places in PLACES_BY_TURNS if turns <= most), MAX_POSTINGS)
     speakers = index.find_speakers()
-    found: list[_WordPostings] = []
+    found: list[tuple[float, list[int]]] = []
     known: set[str] = set()
     named: set[int] = set()
     total = 0.0
@@ -222,8 +225,10 @@ def _look_up_words(index: StepIndex, text: str, scope: StepScope, frame: Collect
             low, high = span.low << 1, span.high << 1 | 1
             places = [place for place in places if not low <= place <= high]
         if places:
-            found.append(_WordPostings(weight, _weight_turns(places)))
-    return _FoundWords(found, known, named.pop() if len(named) == 1 else 0, total or 1.0)
+            found.append((weight, places))
+    least = MIN_WEIGHT_SHARE * max([weight for weight, _ in found], default=0.0)
+    scored = [_WordPostings(weight, _weight_turns(places)) for weight, places in found if weight >= least]
+    return _FoundWords(scored, known, named.pop() if len(named) == 1 else 0, total or 1.0)
 
 
 def _weigh_word(word: QueryWord, speaker: int, frame: Collection[str]) -> float:

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 from nexus_core.lazy_names import make_lazy
 
 if TYPE_CHECKING:
-    from nexus_core.memory.recall import format_memory
-    from nexus_core.memory.search import find_sender, read_facet_steps, read_sender, search_steps
+    from nexus_core.memory.recall import MIN_MEMORY_SCORE, format_memory
+    from nexus_core.memory.search import read_facet_steps, read_sender, search_steps
     from nexus_core.memory.statements import find_lasting_rules, find_rules, keep_typed_text
     from nexus_core.memory.text_scores import rank_texts
     from nexus_core.memory.words import find_query_words
     from nexus_core.types.memory import MemoryOrigin as MemoryOrigin  # noqa: PLC0414 - a type, and not in __all__
 
 _HOMES = {
+    "MIN_MEMORY_SCORE": "nexus_core.memory.recall:MIN_MEMORY_SCORE",
     "MemoryOrigin": "nexus_core.types.memory:MemoryOrigin",
     "find_query_words": "nexus_core.memory.words:find_query_words",
     "find_lasting_rules": "nexus_core.memory.statements:find_lasting_rules",
     "find_rules": "nexus_core.memory.statements:find_rules",
-    "find_sender": "nexus_core.memory.search:find_sender",
     "format_memory": "nexus_core.memory.recall:format_memory",
     "rank_texts": "nexus_core.memory.text_scores:rank_texts",
     "read_facet_steps": "nexus_core.memory.search:read_facet_steps",
@@ -33,10 +33,10 @@ _HOMES = {
 """The definition of each name, as `module:attribute`."""
 
 __all__ = [
+    "MIN_MEMORY_SCORE",
     "find_lasting_rules",
     "find_query_words",
     "find_rules",
-    "find_sender",
     "format_memory",
     "keep_typed_text",
     "rank_texts",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
+from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -138,6 +139,9 @@ def _is_literal_value(part: str) -> bool:
     return len(part) >= MIN_SECRET_CHARACTERS and not _REFERENCE.fullmatch(part)
 
 
+_MAX_REMEMBERED_CHARACTERS = 2_000
+"""Texts up to this length that had no secret are remembered: a memory is redacted where it is found, and again before
+it is sent, because a plugin may have found it."""
 _MAX_PASSES = 6
 """A placeholder may end a word, so that the token after it begins one; hostile texts need more than two passes."""
 _MAX_LOOKAHEAD_CHARACTERS = 1024
@@ -164,12 +168,19 @@ def redact(text: str) -> RedactedText:
     Quotation marks, commas and brackets stay, so that JSON with secrets in it can still be parsed.
     """
     counts: Counter[str] = Counter()
+    if len(text) <= _MAX_REMEMBERED_CHARACTERS and _has_no_secret(text):
+        return RedactedText(text, counts)
     for _ in range(_MAX_PASSES):
         spans = find_secrets(text)
         if not spans:
             break
         text = _replace_spans(text, spans, counts)
     return RedactedText(text, counts)
+
+
+@lru_cache(maxsize=256)
+def _has_no_secret(text: str) -> bool:
+    return not find_secrets(text)
 
 
 def redact_beginning(text: str, length: int) -> str:

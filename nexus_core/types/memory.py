@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from nexus_core.types.plugins import Finding
+
 MemoryKind = Literal["episode", "note", "preference", "skill"]
 """The kind of a memory: a turn of a conversation, a note in a file, a rule of the user, or a guide."""
 MemoryOrigin = Literal["user", "assistant", "tool", "file", "web"]
@@ -123,6 +125,7 @@ class MemorySource:
         add: Stores a memory and returns its place: in the user's directory, or in the project's if the layer of its
             source is `local`. None if it cannot.
         remove: Deletes the file of a memory and returns its path; None if there is none to delete.
+        diagnose: Returns findings about memories that cannot be read, such as a note with a broken head; None for none.
         plugin: The plugin that offers it; set by the host.
     """
 
@@ -131,6 +134,7 @@ class MemorySource:
     list_all: Callable[[MemoryQuery], list[Memory]] | None = None
     add: Callable[[Memory], str] | None = None
     remove: Callable[[Memory], str] | None = None
+    diagnose: Callable[[], list[Finding]] | None = None
     plugin: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:

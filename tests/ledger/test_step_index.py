@@ -9,14 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from nexus_core import UnknownNameError
+from nexus_core import LedgerError, UnknownNameError
 from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.memory.search import SearchResult, StepQuery, read_facet_steps, search_steps
-from nexus_core.memory.step_index import IndexedStep
+from nexus_core.memory.step_index import TURNS_PER_NUMBER, IndexedStep
 from nexus_core.types.ledger import NewStep, Step
 from nexus_core.types.messages import Message, Role, Text, ToolCall, ToolResult
-from nexus_plugins.ledger.sqlite import SqliteLedger, open_sqlite
+from nexus_plugins.ledger.sqlite import SqliteLedger, open_sqlite, step_index
 from tests.ledger.backends import Backend, add, said, tell
+
+BO = {"event": {"source": "bo"}}
+"""The data of a message that Bo sent."""
 
 
 def spoken(role: Role, text: str, *, name: str = "", created: int | None = None) -> NewStep:
@@ -417,6 +420,115 @@ def test_damaged_index_is_built_anew_and_loses_no_step(sqlite: SqliteLedger, pat
     assert ask(ledger, "turnip")[0] == "A turnip, too."
     assert ask(ledger, "auth middleware") == before
     ledger.close()
+
+
+def test_error_of_the_search_itself_builds_the_index_once_and_is_reported(
+    sqlite: SqliteLedger, path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    bake(sqlite)
+    ask(sqlite, "dough")
+    sqlite.close()
+    monkeypatch.setattr(step_index, "_FACTS", "select nonsense from search_steps where 1 in (?)")
+
+    for _ in range(2):  # each time as another program
+        ledger = open_sqlite(f"sqlite:///{path}")
+        with pytest.raises(LedgerError, match=r"fails with a new index, too .*no such column: nonsense"):
+            ask(ledger, "dough")
+        ledger.close()
+
+    [record] = caplog.records
+    assert record.message.startswith("the search index is damaged and is built anew (")
+
+
+def test_index_leaves_new_steps_of_the_session_that_asks_for_later(sqlite: SqliteLedger, path: Path) -> None:
+    bake(sqlite)
+    ask(sqlite, "dough")
+
+    tell(sqlite, "auth", "The auth dough is ours.")
+    own = ask(sqlite, "dough", exclude_sessions=("auth",))
+    indexed = count_indexed_steps(path)
+    tell(sqlite, "soup", "No dough in the soup.")
+    others = ask(sqlite, "dough", exclude_sessions=("auth",))
+
+    assert "The auth dough is ours." not in own + others
+    assert indexed < count_indexed_steps(path)
+    assert "No dough in the soup." in others
+    assert "The auth dough is ours." in ask(sqlite, "dough")
+
+
+def test_deletion_of_steps_that_are_not_indexed_yet_keeps_the_index(sqlite: SqliteLedger, path: Path) -> None:
+    bake(sqlite)
+    ask(sqlite, "dough")
+    indexed = count_indexed_steps(path)
+    tell(sqlite, "auth", "The auth dough is ours.")
+    ask(sqlite, "dough", exclude_sessions=("auth",))
+
+    sqlite.delete("auth")
+
+    assert 0 < count_indexed_steps(path) < indexed
+    assert [text for text in ask(sqlite, "auth dough") if "auth" in text] == []
+
+
+def test_fork_finds_what_the_session_it_came_from_said_since(sqlite: SqliteLedger) -> None:
+    bake(sqlite)
+    record = sqlite.session("auth")
+    assert record is not None
+    assert record.tip is not None
+    ask(sqlite, "dough")
+    sqlite.create("fork", head=record.tip, origin="auth")
+    tell(sqlite, "fork", "We go on elsewhere.")
+
+    tell(sqlite, "auth", "The cookie is made of dough.")
+
+    assert "The cookie is made of dough." in ask(sqlite, "dough", exclude_sessions=("fork",))
+
+
+def count_indexed_steps(path: Path) -> int:
+    file = sqlite3.connect(path)
+    ((count,),) = file.execute("select count(*) from search_steps").fetchall()
+    file.close()
+    return int(count)
+
+
+def test_search_finds_turns_of_a_session_with_more_than_one_number(sqlite: SqliteLedger) -> None:
+    count = TURNS_PER_NUMBER + 3
+    sqlite.create("long", steps=[spoken("user", f"Tree {number} of the orchard.") for number in range(count)])
+
+    found = ask(sqlite, f"tree {count - 1}", limit=2)
+
+    assert found[0] == f"Tree {count - 1} of the orchard."
+    assert ask(sqlite, "tree 7", session="long", limit=1) == ["Tree 7 of the orchard."]
+
+
+def test_snippet_of_a_tool_call_has_its_arguments(ledger: StoreLedger) -> None:
+    call = ToolCall(id="1", name="bash", arguments={"command": "make bread", "password": "hunter2-secret"})
+    ledger.create("calls", steps=[NewStep(kind="turn", closes=True, messages=(Message("assistant", (call,)),))])
+
+    [text] = ask(ledger, "which command did bash run?")
+
+    assert text.startswith('bash {"command": "make bread"')
+    assert "hunter2" not in text
+
+
+def test_question_and_answer_are_read_with_each_other(ledger: StoreLedger) -> None:
+    ledger.create("talk", steps=[spoken("user", "Who keeps the keys?"), spoken("assistant", "Ada, in the drawer.")])
+
+    [answer] = search_steps(ledger, StepQuery(text="drawer", with_answers=True, limit=1)).hits
+    [question] = search_steps(ledger, StepQuery(text="keys", with_answers=True, limit=1)).hits
+
+    assert (answer.text, answer.question, answer.answer) == ("Ada, in the drawer.", "Who keeps the keys?", "")
+    assert (question.text, question.question, question.answer) == ("Who keeps the keys?", "", "Ada, in the drawer.")
+    assert (answer.beside, question.beside) == (question.step, answer.step)
+
+
+def test_search_keeps_to_the_sender(ledger: StoreLedger) -> None:
+    for number in range(3):
+        step = NewStep(kind="input", messages=(Message("user", "The dough is Bo's."),), data=BO)
+        ledger.create(f"bo-{number}", steps=[step])
+    ledger.create("ada", steps=[NewStep(kind="input", messages=(Message("user", "The dough is mine."),))])
+
+    assert ask(ledger, "dough", sender="", limit=1) == ["The dough is mine."]
+    assert ask(ledger, "dough", sender="bo", limit=1) == ["The dough is Bo's."]
 
 
 def test_damaged_index_prevents_no_deletion(sqlite: SqliteLedger, path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,27 @@ def test_forget_a_step_forgets_its_rules(cli: Cli, note: Path, work: Path) -> No
 
     assert [each["kind"] for each in run_json(cli, "list")["memories"]] == ["note"]
     assert note.exists()
+
+
+def test_forget_an_answer_takes_out_the_question_that_came_with_it(
+    cli: Cli, note: Path, work: Path, nexus_home: Path
+) -> None:
+    note.unlink()
+    with open_nexus(work) as nexus:
+        earlier = nexus.session("earlier", model="gpt-4o")
+        earlier.ask("Who may open the billing vault on Sundays?")
+        earlier.record(says("Only Ada."))
+        main = nexus.session("main", model="gpt-4o")
+        sent = main.ask("Who opens the billing vault?")
+        main.record(says("Ada."))
+    [answer] = re.findall(r"Answered \(step:(\w+)\): Only Ada\.", sent.messages[-1].content)
+
+    run_json(cli, "forget", f"step:{answer}", "--yes")
+
+    with open_nexus(work) as nexus:
+        later = nexus.session("main", model="gpt-4o").ask("And the billing vault on Mondays?")
+    assert "Only Ada." not in "".join(message.content for message in later.messages)
+    assert nexus_home.exists()
 
 
 def test_forget_a_rule_by_its_id_forgets_the_step_as_an_episode_too(cli: Cli, note: Path, work: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -88,6 +90,38 @@ def test_broken_front_matter_is_a_finding_with_its_line(cli: Cli, nexus_home: Pa
 
     assert f"{nexus_home}/memory/deploys.md:{line}" in outcome.out + outcome.err
     assert "broken-note" in outcome.out + outcome.err
+
+
+@pytest.mark.parametrize("command", ["search", "list"])
+def test_note_that_cannot_be_read_is_named_where_memories_are_looked_for(
+    cli: Cli, nexus_home: Path, command: str
+) -> None:
+    write_files(nexus_home, {"memory/deploys.md": "---\nkind: [note\n---\nDeploy on Fridays.\n"})
+
+    outcome = cli("memory", command, *(["Fridays"] if command == "search" else []))
+
+    assert f"{nexus_home}/memory/deploys.md:2: this note is left out" in outcome.err
+
+
+def test_note_may_begin_with_a_rule_of_dashes(nexus: Nexus, nexus_home: Path) -> None:
+    write_files(nexus_home, {"memory/deploys.md": "-----\nDeploy on Fridays.\n"})
+
+    assert [note.text for note in search(nexus, "notes", "When do we deploy?")] == ["-----\nDeploy on Fridays."]
+
+
+def test_note_is_read_again_after_a_change(nexus: Nexus, nexus_home: Path) -> None:
+    write_files(nexus_home, {"memory/deploys.md": "Deploy on Fridays.\n"})
+    file = nexus_home / "memory/deploys.md"
+    os.utime(file, (1_700_000_000, 1_700_000_000))
+    before = search(nexus, "notes", "When do we deploy?")
+
+    file.write_text("Deploy on Mondays.\n", encoding="utf-8")  # of the same size
+    os.utime(file, (1_700_000_001, 1_700_000_001))
+    after = search(nexus, "notes", "When do we deploy?")
+    file.unlink()
+
+    assert [note.text for note in (*before, *after)] == ["Deploy on Fridays.", "Deploy on Mondays."]
+    assert search(nexus, "notes", "When do we deploy?") == []
 
 
 def test_a_link_out_of_the_project_is_no_note(nexus: Nexus, tmp_path: Path) -> None:
@@ -193,7 +227,8 @@ def test_a_turn_of_another_session_is_an_episode(nexus: Nexus) -> None:
 
     found = search(nexus, "episodes", "Which file has the billing webhook changes?", session="main")
 
-    assert "The billing webhook changes in hooks/stripe.py." in [each.text for each in found]
+    [text] = [each.text for each in found if each.text.endswith("\nThe billing webhook changes in hooks/stripe.py.")]
+    assert re.fullmatch(r"In answer to \(step:\w+\): Where do we change the billing webhook\?", text.split("\n")[0])
     assert {each.kind for each in found} == {"episode"}
     assert {each.session for each in found} == {"earlier"}
 

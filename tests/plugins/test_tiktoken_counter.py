@@ -475,6 +475,7 @@ def test_short_texts_start_no_tokenizer_until_they_are_many(monkeypatch: pytest.
         return load_engine(name)
 
     monkeypatch.setattr(_counter, "load_engine", start)
+    load_short_text_encoder.cache_clear()
     counter = TiktokenCounter("o200k_base")
 
     counts = [counter.count("It is Wednesday, 10:15.") for _ in range(3)]
@@ -482,6 +483,9 @@ def test_short_texts_start_no_tokenizer_until_they_are_many(monkeypatch: pytest.
 
     counter.count("x " * _short_texts.MAX_CHARACTERS)
     assert started == ["o200k_base"]
+
+    TiktokenCounter("o200k_base").count("It is Wednesday, 10:15.")
+    assert started == ["o200k_base"] * 2, "another counter of the process uses the tokenizer that runs"
 
 
 @pytest.mark.parametrize("text", ["naïve", "=" * 500, "a" * 500])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,13 @@ from nexus_core.cli.output import format_time
 from nexus_core.cli.session_lookup import LedgerOption, build_session_option, find_session, open_ledger_nexus
 from nexus_core.errors import UsageError
 from nexus_core.memory.forgotten_memories import read_forgotten_memories, record_forgotten_memories
-from nexus_core.memory.recall import build_memory_query, list_source, memory_to_json, read_memory_options
+from nexus_core.memory.recall import (
+    build_memory_query,
+    diagnose_source,
+    list_source,
+    memory_to_json,
+    read_memory_options,
+)
 from nexus_core.request.memories import InjectedMemory, list_injected_memories
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import shorten, visible_line
@@ -32,6 +39,7 @@ if TYPE_CHECKING:
     from nexus_core.nexus import Nexus
     from nexus_core.types.ledger import Ledger, Step
     from nexus_core.types.memory import MemoryQuery, MemorySource
+    from nexus_core.types.plugins import Finding
 
 app = typer.Typer(
     help="Search, add and forget memories.",
@@ -88,8 +96,14 @@ class MemoryCatalog:
             memories, error = list_source(source, self.build_query())
             if error:
                 cli.console.warning(visible_line(f"the memory source {name!r} is left out, because {error}"))
+            _print_findings(cli, diagnose_source(source))
             found += [(source, memory) for memory in memories if not self.forgotten.has(memory)]
         return found
+
+
+def _print_findings(cli: CliContext, findings: Iterable[Finding]) -> None:
+    for finding in findings:
+        cli.console.warning(visible_line(f"{finding.place}: {finding.message}" if finding.place else finding.message))
 
 
 @app.command(
@@ -112,8 +126,7 @@ def search(
     cli: CliContext = ctx.obj
     with open_ledger_nexus(ctx, ledger, writes=True) as nexus:
         found = nexus.recall(words, limit=limit, everywhere=everywhere)
-    for finding in found.findings:
-        cli.console.warning(visible_line(finding.message))
+    _print_findings(cli, found.findings)
     _print_memories(cli, found.memories, json=json, with_reason=True)
 
 
@@ -434,23 +447,31 @@ def _find_injected(ledger: Ledger, asked: ForgetSelection, ids: Collection[str],
         for each in _list_all_injected(ledger)
         if each.id in meant
         or each.source.uri in asked.uris
-        or (asked.what == _TEXT and _was_sent_with(ledger, each, text))
+        # An episode quotes the question that it answers, or the answer, with its step.
+        or not asked.uris.isdisjoint(_STEP_REFERENCE.findall(sent := _read_sent_text(ledger, each)))
+        or (asked.what == _TEXT and text.casefold() in sent.casefold())
     ]
 
 
-def _was_sent_with(ledger: Ledger, injected: InjectedMemory, text: str) -> bool:
-    """True if the part of a message that holds a memory has a text in it."""
+_STEP_REFERENCE = re.compile(r"step:\w+")
+
+
+def _read_sent_text(ledger: Ledger, injected: InjectedMemory) -> str:
+    """Return the part of a message that holds a memory; "" if it cannot be found there."""
     from nexus_core.request.input import read_section_entries
+    from nexus_core.request.prefix import read_sections
     from nexus_core.types.payloads import RenderedPayload
 
     step = ledger.step(injected.step)
-    if step is None or not isinstance(step.payload, RenderedPayload) or not step.messages:
-        return False
-    for entry in read_section_entries(list(step.payload.section_entries)):
+    if step is None or not isinstance(step.payload, RenderedPayload):
+        return ""
+    for entry in read_section_entries(list(step.payload.section_entries)) if step.messages else ():
         if entry.id.endswith(injected.id) and entry.span is not None:
             start, end = entry.span
-            return text.casefold() in step.messages[0].content[start:end].casefold()
-    return False
+            return step.messages[0].content[start:end]
+    content = ledger.blob(step.payload.memories) if step.payload.memories else None
+    sections = () if content is None else read_sections(content)
+    return next((section.text for section in sections if section.id.endswith(injected.id)), "")
 
 
 def _find_holders(ledger: Ledger, asked: ForgetSelection, memories: Sequence[Memory]) -> dict[str, list[str]]:

@@ -12,7 +12,7 @@ import os
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from dataclasses import dataclass
-from logging import getLogger
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.plugin.ledgers import (
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from nexus_core.plugin.ledgers import BranchPart
     from nexus_plugins.ledger._rows import ConnectedRows
 
-TABLES_VERSION = 2
+TABLES_VERSION = 3
 INDEX_VERSION = f"{TABLES_VERSION}.{IndexedText.get_version()}"
 """The version of tables and stems; an index of another version is dropped and built anew."""
 
 TURN_BITS = IdSpan.get_turn_bits()
-TURNS_PER_NUMBER = 1 << TURN_BITS
+TURNS_PER_NUMBER = IdSpan.get_turns_per_number()
 STEPS_PER_BATCH = 500
 """Steps that one transaction indexes: others wait for the lock no longer than for a large append."""
 _FIRST_BLOCK_SIZE, _BLOCK_GROWTH, _MAX_BLOCK_SIZE = 16, 4, 4096
@@ -91,6 +91,8 @@ _ANY_STEP = "select 1 from steps limit 1"
 _OWNERS_OF = "select id, data from sessions where tip in (select id from steps where branch = ?) order by id limit 1"
 _ALL_OWNERS = "select t.branch, s.id, s.data from sessions s join steps t on t.id = s.tip order by s.id desc"
 
+_FAILURE = "failure"
+"""The name of the state with the error that a search had in an index that was just built."""
 _NUMBERS = frozenset({"deletions", "next", "last"})
 """Names of the state whose values are numbers."""
 _MAX_DIGITS = 15
@@ -169,8 +171,13 @@ class SqlStepIndex(ABC):
         """Return True if the database has the tables, inside `read` or `write`."""
 
     @abstractmethod
-    def is_current(self, state: Mapping[str, str]) -> bool:
-        """Return True if the index has all steps, and none that was erased since, inside `read`."""
+    def is_current(self, state: Mapping[str, str], unsearched: Sequence[BranchPart]) -> bool:
+        """Return True if the index has all steps, and none that was erased since, inside `read`.
+
+        Args:
+            state: The state of the index.
+            unsearched: Parts of branches of which a few new steps may be missing.
+        """
 
     @abstractmethod
     def find_new_steps(self, state: dict[str, str], limit: int) -> list[IndexableStep]:
@@ -178,6 +185,10 @@ class SqlStepIndex(ABC):
 
         `state` is updated, so that it says how far the index is with them.
         """
+
+    def is_pending(self, step: IndexableStep, state: Mapping[str, str]) -> bool:  # noqa: ARG002 - some can tell
+        """Return True if a step is surely not in the index yet, so that nothing of it needs to be removed."""
+        return False
 
     @abstractmethod
     def count_deletions(self) -> int:
@@ -217,9 +228,14 @@ class SqlStepIndex(ABC):
 
     # Catching up.
 
-    def catch_up(self, advance: Callable[[int], None]) -> bool:
-        """Index the steps that are new. Return False if the index cannot be used."""
-        if self.rows.read(self._is_current):
+    def catch_up(self, advance: Callable[[int], None], unsearched: Sequence[BranchPart] = ()) -> bool:
+        """Index the steps that are new. Return False if the index cannot be used.
+
+        Args:
+            advance: Called with the number of steps that were indexed since its last call.
+            unsearched: Parts of branches whose new steps may be left for later.
+        """
+        if self.rows.read(partial(self._is_current, unsearched)):
             return True
         if not self.rows.read(lambda: self.rows.fetch(_ANY_STEP)):
             return False  # an empty ledger is not created by a search
@@ -228,9 +244,18 @@ class SqlStepIndex(ABC):
         except LedgerUnreachableError:
             self.rows.read(lambda: self.rows.fetch(_ANY_STEP))  # raises unless only writing fails: a read-only disk
             return False
-        except LedgerError as error:
-            return self._rebuild(error, advance)
         return True
+
+    def read_failure(self) -> str:
+        """Return the last error of a search in this index, as it was noted; "" for none."""
+        try:
+            return str(self.rows.read(self._load_state_if_any).get(_FAILURE, ""))
+        except LedgerError:  # the table is damaged, too
+            return ""
+
+    def note_failure(self, what: str) -> None:
+        """Note an error of a search in an index that was just built."""
+        self.rows.write(lambda: self.rows.run(_SAVE_STATE, _FAILURE, what))
 
     def _index_new(self, advance: Callable[[int], None]) -> None:
         self._owners = None
@@ -243,19 +268,6 @@ class SqlStepIndex(ABC):
         finally:
             self._owners = None
 
-    def _rebuild(self, error: LedgerError, advance: Callable[[int], None]) -> bool:
-        """Build the index anew. Return False if that is impossible, because the database cannot be written."""
-        try:
-            self.drop()
-        except LedgerError:
-            return False
-        getLogger("nexus_plugins.ledger").warning("the search index is damaged and is built anew (%s)", error.what)
-        try:
-            self._index_new(advance)
-        except LedgerError:
-            return False
-        return True
-
     def drop(self) -> None:
         """Drop the index. The next `catch_up` builds it anew."""
         self._speakers = None
@@ -266,13 +278,16 @@ class SqlStepIndex(ABC):
         for statement in _DROP_TABLES:
             self.rows.run(statement)
 
-    def _is_current(self) -> bool:
+    def _is_current(self, unsearched: Sequence[BranchPart]) -> bool:
         if not self.has_tables():
             return False
         state = self._load_state()
         if state != self._seen:  # another program has indexed more
             self._seen, self._speakers = state, None
-        return bool(state) and self.is_current(state)
+        return bool(state) and self.is_current(state, unsearched)
+
+    def _load_state_if_any(self) -> dict[str, str]:
+        return self._load_state() if self.has_tables() else {}
 
     def _load_state(self) -> dict[str, str]:
         """Return the state of the tables; {} for those of another version, and for damaged ones."""
@@ -412,13 +427,14 @@ class SqlStepIndex(ABC):
 
     def forget(self, names: Sequence[str]) -> None:
         """Inside `write`, remove the words of steps that are about to be erased."""
-        if not self.has_tables() or not self._load_state():
+        state = self._load_state_if_any()
+        if not state:
             self.drop_tables()
             return
-        steps = self.find_erased(names)
+        steps = [step for step in self.find_erased(names) if not self.is_pending(step, state)]
         gone = self._remove_steps(steps) | {ref for (ref,) in self.rows.fetch(_FORGOTTEN)}
         if any(step.ref not in gone and read_indexed_text(step.kind, step.messages) for step in steps):
-            # Not indexed yet, or damaged: then only a new index is surely without its words.
+            # Damaged: then only a new index is surely without its words.
             self.drop_tables()
             return
         self.rows.run(_SAVE_STATE, "deletions", str(self.count_deletions()))

@@ -46,7 +46,7 @@ def nexus_memory_sources(request: Request, loaded: LoadedLayers, ledger: Ledger)
     """Return the sources `episodes`, `notes` and `preferences`."""
     from nexus_core.plugin import MemorySource
     from nexus_plugins.memory._episodes import search_episodes
-    from nexus_plugins.memory._notes import add_note, list_notes, remove_note, search_notes
+    from nexus_plugins.memory._notes import add_note, list_notes, read_notes, remove_note, search_notes
     from nexus_plugins.memory._preferences import list_preferences, search_preferences
 
     return [
@@ -57,6 +57,7 @@ def nexus_memory_sources(request: Request, loaded: LoadedLayers, ledger: Ledger)
             list_all=partial(list_notes, request, loaded),
             add=partial(add_note, request),
             remove=partial(remove_note, request, loaded),
+            diagnose=lambda: read_notes(request, loaded).findings,
         ),
         MemorySource(
             name="preferences",

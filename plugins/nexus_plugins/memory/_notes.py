@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -31,6 +33,20 @@ MAX_NAME_WORDS, MAX_NAME_CHARACTERS = 6, 60
 NOTE_KINDS = ("note", "preference")
 _FINDING = "broken-note"
 _WEB = re.compile(r"https?://", re.IGNORECASE)
+
+
+class _ParsedNote(NamedTuple):
+    """A note as a memory, None for a file that cannot be used, and the findings about it."""
+
+    memory: Memory | None
+    findings: tuple[Finding, ...]
+
+
+_cache: dict[tuple[object, ...], _ParsedNote] = {}
+"""Notes by layer, path and what changes with the content of a file, so that each version of it is read once."""
+MAX_CACHED_NOTES = 4 * MAX_NOTES
+MIN_SETTLED_NS = 2_000_000_000
+"""A file that changed a moment ago may change again without another time: it is read again until then."""
 
 
 class FoundNotes(NamedTuple):
@@ -99,18 +115,41 @@ def read_notes(request: Request, loaded: LoadedLayers) -> FoundNotes:
     """Read the notes of the user and of the project."""
     found = FoundNotes([], [])
     for layer, path in _list_files(request, loaded):
-        try:
-            text = LayerReader(layer).read_text(path, max_bytes=MAX_NOTE_BYTES)
-        except FileError as error:
-            found.findings.append(Finding(_FINDING, f"this note is left out: {error.what}", path))
-            continue
-        if isinstance(text, SkippedFile):
-            found.findings.append(Finding(_FINDING, f"this note is left out: {text.reason}", path))
-            continue
-        memory = _read_note(layer, path, text, found.findings)
-        if memory is not None:
-            found.memories.append(memory)
+        parsed = _read_cached(layer, path)
+        found.findings.extend(parsed.findings)
+        if parsed.memory is not None:
+            found.memories.append(parsed.memory)
     return found
+
+
+def _read_cached(layer: Layer, path: Path) -> _ParsedNote:
+    """Return the note in a file, read again if the file has changed."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - a stat of a Path takes twice as long, for each note in each turn
+    except OSError:
+        return _parse_file(layer, path)
+    times = status.st_mtime_ns, status.st_ctime_ns
+    file = (layer.name, layer.is_own, layer.boundary, str(path), status.st_dev, status.st_ino, status.st_size, *times)
+    parsed = _cache.get(file)
+    if parsed is None:
+        parsed = _parse_file(layer, path)
+        if time.time_ns() - max(times) > MIN_SETTLED_NS:
+            if len(_cache) >= MAX_CACHED_NOTES:
+                _cache.clear()
+            _cache[file] = parsed
+    return parsed
+
+
+def _parse_file(layer: Layer, path: Path) -> _ParsedNote:
+    try:
+        text = LayerReader(layer).read_text(path, max_bytes=MAX_NOTE_BYTES)
+    except FileError as error:
+        return _ParsedNote(None, (Finding(_FINDING, f"this note is left out: {error.what}", path),))
+    if isinstance(text, SkippedFile):
+        return _ParsedNote(None, (Finding(_FINDING, f"this note is left out: {text.reason}", path),))
+    findings: list[Finding] = []
+    memory = _read_note(layer, path, text, findings)
+    return _ParsedNote(memory, tuple(findings))
 
 
 def _list_files(request: Request, loaded: LoadedLayers) -> Iterator[tuple[Layer, Path]]:
@@ -129,7 +168,7 @@ def _list_files(request: Request, loaded: LoadedLayers) -> Iterator[tuple[Layer,
 def _read_note(layer: Layer, path: Path, text: str, findings: list[Finding]) -> Memory | None:
     head: dict[str, FlowValue] = {}
     body = text
-    if text.startswith("---"):
+    if text.partition("\n")[0].rstrip() == "---":  # more dashes are a line of the text
         try:
             head, body = read_front_matter(text)
         except FrontMatterError as error:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from nexus_core import NexusError
 from nexus_core.plugin import TextCounter, estimate
 from nexus_core.plugin.text import cut_pieces
-from nexus_plugins.tiktoken_counter._short_texts import MAX_CHARACTERS, load_short_text_encoder
+from nexus_plugins.tiktoken_counter._short_texts import load_short_text_encoder
 from nexus_plugins.tiktoken_counter._tables import DEFAULT_ENCODING, get_table, load_encoder, require_tiktoken
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ class TiktokenCounter(TextCounter):
         self.name = f"tiktoken:{self._table}"
         self.exact = exact
         self._encode: Callable[[str], list[int]] | None = None
-        self._uncounted = MAX_CHARACTERS  # characters that do not need the tokenizer
 
     def count(self, text: str) -> int:
         """Return the number of tokens in a text."""
@@ -73,14 +72,10 @@ class TiktokenCounter(TextCounter):
             return None
 
     def _count_short(self, text: str) -> int | None:
-        """Return the number of tokens in an ASCII text while few characters were counted, None for other texts."""
-        self._uncounted -= len(text)
-        if self._uncounted < 0 or not text.isascii():
-            return None
+        """Return the number of tokens in an ASCII text while the process has counted little, None for other texts."""
         try:
-            return load_short_text_encoder(self._table).count(text)
+            return load_short_text_encoder(self._table).count_within_limit(text)
         except NexusError:  # a damaged table, which the tokenizer reports if it needs it
-            self._uncounted = 0
             return None
 
     def _load(self) -> Callable[[str], list[int]] | None:

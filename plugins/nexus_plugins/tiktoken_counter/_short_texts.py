@@ -47,6 +47,18 @@ class ShortTextEncoder:
         self._mask = len(self._slots) - 1
         self._split = re.compile(translate_pattern(table.pattern), re.ASCII).findall
         self._lengths: dict[bytes, int] = {}
+        self._remaining = MAX_CHARACTERS
+
+    def count_within_limit(self, text: str) -> int | None:
+        """Return the number of tokens in a text, or None once the process needs a tokenizer, for this text or before.
+
+        All counters of a process share the limit: where one has started a tokenizer, the others use it.
+        """
+        self._remaining -= len(text)
+        tokens = self.count(text) if self._remaining >= 0 and text.isascii() else None
+        if tokens is None:
+            self._remaining = 0
+        return tokens
 
     def count(self, text: str) -> int | None:
         """Return the number of tokens in an ASCII text, or None if it has a piece that is too long."""

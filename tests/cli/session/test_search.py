@@ -176,7 +176,16 @@ def test_filters_restrict_a_ranked_search(cli: Cli, talk: Talk, tmp_path: Path) 
     assert hits("--role", "user") == [("user", "input")]
     assert hits("--kind", "reply") == [("assistant", "reply")]
     assert len(hits("--since", "1h", "--here")) == 2
+    assert hits("--facet", "error") == []
     assert hits("--until", "2001-01-01") == hits("--directory", str(tmp_path / "elsewhere")) == []
+
+
+def test_facet_finds_the_step_with_that_fact(cli: Cli, talk: Talk) -> None:
+    talk("bread", "Always sift the flour.", "How much flour?")
+
+    found = json.loads(cli("session", "search", "flour", "--facet", "rule", "--json").out)["found"]
+
+    assert [hit["text"] for hit in found] == ["Always sift the flour."]
 
 
 @pytest.mark.parametrize(
@@ -185,6 +194,7 @@ def test_filters_restrict_a_ranked_search(cli: Cli, talk: Talk, tmp_path: Path) 
         (("--since", "yesterdayish"), "'yesterdayish' is not a time"),
         (("--role", "asistant"), "did you mean 'assistant'?"),
         (("--kind", "replies"), "did you mean 'reply'?"),
+        (("--facet", "errors"), "did you mean 'error'?"),
         (("--exact", "--role", "user"), "--exact looks through everything"),
     ],
 )

@@ -50,6 +50,10 @@ RoleOption = Annotated[
 KindOption = Annotated[
     list[str], typer.Option("--kind", metavar="KIND", help="Only steps of a kind: input, reply, result …; repeatable.")
 ]
+FacetOption = Annotated[
+    list[str],
+    typer.Option("--facet", metavar="FACET", help="Only rule, decision, rejected, file, command, error; repeatable."),
+]
 SinceOption = Annotated[
     str, typer.Option("--since", metavar="TIME", help="Only since 2026-01-31, 2026-01-31T12:00, or 7d, 12h ago.")
 ]
@@ -62,6 +66,7 @@ EXAMPLES = """
 \b
 Examples:
   nexus session search "where did we change the auth middleware?"
+  nexus session search "pytest" --facet command --since 7d
   nexus session search cookie --exact --session auth-bug --limit 5
 """
 
@@ -91,6 +96,7 @@ def search(
     here: HereOption = False,
     role: RoleOption = [],  # noqa: B006 - Typer copies it
     kind: KindOption = [],  # noqa: B006 - as above
+    facet: FacetOption = [],  # noqa: B006 - as above
     since: SinceOption = "",
     until: UntilOption = "",
     limit: LimitOption = 20,
@@ -107,7 +113,9 @@ def search(
     cli: CliContext = ctx.obj
     if not text.strip():
         raise UsageError("there is nothing to look for", hint="text must not be empty")
-    filters = SearchFilters.of(cli, directory=directory, here=here, roles=role, kinds=kind, since=since, until=until)
+    filters = SearchFilters.of(
+        cli, directory=directory, here=here, roles=role, kinds=kind, facets=facet, since=since, until=until
+    )
     if exact:
         filters.require_none()
         _search_exact(ctx, text, session, limit, ledger, json=json)
@@ -143,6 +151,7 @@ class SearchFilters(NamedTuple):
     directory: str | None
     roles: tuple[str, ...]
     kinds: tuple[Any, ...]
+    facets: tuple[Any, ...]
     since: int | None
     until: int | None
 
@@ -155,6 +164,7 @@ class SearchFilters(NamedTuple):
         here: bool,
         roles: Sequence[str],
         kinds: Sequence[str],
+        facets: Sequence[str],
         since: str,
         until: str,
     ) -> SearchFilters:
@@ -166,7 +176,8 @@ class SearchFilters(NamedTuple):
         wanted = str(Path(cli.cwd, Path(directory).expanduser()).resolve()) if directory else None
         if here and wanted is None:
             wanted = str(cli.cwd)
-        return cls(wanted, tuple(roles), tuple(kinds), parse_search_time(since), parse_search_time(until))
+        since_ms, until_ms = parse_search_time(since), parse_search_time(until)
+        return cls(wanted, tuple(roles), tuple(kinds), tuple(facets), since_ms, until_ms)
 
     def require_none(self) -> None:
         """Reject filters together with `--exact`.

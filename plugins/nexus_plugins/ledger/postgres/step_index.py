@@ -14,6 +14,7 @@ from nexus_plugins.ledger._step_index import OWNERS, TABLES, IndexableStep, SqlS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from nexus_core.plugin.ledgers import BranchPart
     from nexus_plugins.ledger.postgres.store import PostgresStore
 
 _CREATE_STATEMENTS = (
@@ -119,7 +120,7 @@ class PostgresStepIndex(SqlStepIndex):
         """Return True if the server has the tables, inside `read` or `write`."""
         return int(self.rows.fetch(_COUNT_TABLES)[0][0]) == len(TABLES) + 1
 
-    def is_current(self, state: Mapping[str, str]) -> bool:
+    def is_current(self, state: Mapping[str, str], unsearched: Sequence[BranchPart]) -> bool:  # noqa: ARG002 - it compares sessions
         """Return True if the index has all steps, and none that was erased since, inside `read`."""
         if int(state["deletions"]) != self.count_deletions():
             return False

@@ -16,6 +16,7 @@ from nexus_plugins.ledger._step_index import OWNERS, TABLES, IndexableStep, SqlS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from nexus_core.plugin.ledgers import BranchPart
     from nexus_plugins.ledger.sqlite.store import SqliteStore
 
 
@@ -70,6 +71,11 @@ _EMPTY_WORDS = (
 )
 _COUNT_TABLES = f"select count(*) from sqlite_master where type = 'table' and name in ({', '.join(map(repr, TABLES))})"  # noqa: S608 - constants
 _LAST_STEP = "select max(rowid) from steps"
+_OTHER_STEP = (
+    "select 1 from steps where rowid > ?"
+    " and (kind = 'forget' or not exists (select 1 from json_each(?) part"
+    " where branch = json_extract(part.value, '$[0]') and position <= json_extract(part.value, '$[1]'))) limit 1"
+)
 _STEP_ID = "select id from steps where rowid = ?"
 _LAST_DELETION = "select coalesce(max(number), 0) from deletions"
 _NEW_STEPS = (
@@ -89,6 +95,7 @@ _FACTS = (
     "select t.id, t.step, t.created, t.speaker, t.flags, t.length from json_each(?) ids cross join search_steps t"
     " where t.id between json_extract(ids.value, '$[0]') and json_extract(ids.value, '$[1]')"
 )
+_MAX_UNINDEXED_STEPS = 64
 _MANY_PLACES = 5_000
 """A limit from which on places are read forwards, which is faster, and cut afterwards."""
 
@@ -122,14 +129,21 @@ class SqliteStepIndex(SqlStepIndex):
         """Return True if the file has the tables, inside `read` or `write`."""
         return int(self.rows.fetch(_COUNT_TABLES)[0][0]) == len(TABLES)
 
-    def is_current(self, state: Mapping[str, str]) -> bool:
-        """Return True if the index has all steps, and none that was erased since, inside `read`."""
+    def is_current(self, state: Mapping[str, str], unsearched: Sequence[BranchPart]) -> bool:
+        """Return True if the index has all steps, and none that was erased since, inside `read`.
+
+        Args:
+            state: The state of the index.
+            unsearched: Parts of branches of which a few new steps may be missing: a session that searches after each
+                of its turns does not find them anyway, and indexing some at once costs little more than one.
+        """
         ((last,),) = self.rows.fetch(_LAST_STEP)
-        return (
-            int(state.get("last", 0)) == (last or 0)
-            and int(state["deletions"]) == self.count_deletions()
-            and self._is_same_file(state)
-        )
+        indexed = int(state.get("last", 0))
+        if indexed != (last or 0):
+            is_small = 0 < (last or 0) - indexed <= _MAX_UNINDEXED_STEPS
+            if not (is_small and unsearched) or self.rows.fetch(_OTHER_STEP, indexed, json.dumps(unsearched)):
+                return False
+        return int(state["deletions"]) == self.count_deletions() and self._is_same_file(state)
 
     def _is_same_file(self, state: Mapping[str, str]) -> bool:
         if "last" not in state:
@@ -145,6 +159,10 @@ class SqliteStepIndex(SqlStepIndex):
         if found:
             state["last"], state["last_id"] = str(found[-1][0]), found[-1][-1]
         return [IndexableStep(*row[:-1]) for row in found]
+
+    def is_pending(self, step: IndexableStep, state: Mapping[str, str]) -> bool:
+        """Return True if a step was appended after the last one that is indexed."""
+        return int(step.ref) > int(state.get("last", 0))
 
     def count_deletions(self) -> int:
         """Return the number of the last recorded deletion."""
