@@ -281,8 +281,7 @@ def project_steps(steps: Iterable[Step], sizer: MessageSizer, turn: str = "") ->
         if step.kind in ("result", "interrupted"):
             results += zip(_find_call_indexes(step), items, strict=True)
             continue
-        if results:
-            _flush_results(results, projection)
+        _flush_results(results, projection)
         if step.kind == "sealed":
             _replace_input(projection, items, step.turn)
         else:
@@ -355,8 +354,9 @@ def _find_call_indexes(step: Step) -> list[int]:
 
 def _flush_results(results: list[tuple[int, HistoryItem]], items: list[HistoryItem]) -> None:
     """Move collected results behind their reply, in the order of the calls."""
-    items += [result for _, result in sorted(results, key=lambda pair: pair[0])]
-    results.clear()
+    if results:
+        items += [result for _, result in sorted(results, key=lambda pair: pair[0])]
+        results.clear()
 
 
 def _replace_input(items: list[HistoryItem], rendered: Iterable[HistoryItem], turn: str) -> None:
