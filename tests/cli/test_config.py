@@ -402,3 +402,12 @@ def test_the_end_of_a_name_suggests_the_whole_of_it(cli: Cli, command: tuple[str
 
     assert outcome.code in (1, 2)
     assert "id you mean 'provider.model' or 'compaction.model'?" in outcome.err
+
+
+def test_setting_a_model_in_a_project_warns_that_agents_refuse_it(cli: Cli) -> None:
+    warned = cli("config", "set", "provider.model", "gpt-4o")
+    cli("config", "set", "--global", "provider.provider", "openai")
+    decided = cli("config", "set", "provider.model", "gpt-5")
+
+    assert (warned.code, "agents refuse it without --provider NAME" in warned.err) == (0, True)
+    assert (decided.code, decided.err) == (0, "")
