@@ -176,7 +176,8 @@ def _close_all(connections: list[EndpointConnection]) -> None:
 
 CONNECTIONS = ConnectionCache()
 atexit.register(CONNECTIONS.close_idle)
-os.register_at_fork(after_in_child=CONNECTIONS.forget_all)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=CONNECTIONS.forget_all)
 
 
 class ConnectionLease:
