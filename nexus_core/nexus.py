@@ -485,11 +485,15 @@ class Nexus:
         return url if isinstance(url, str) else f"sqlite:///{self.home / LEDGER}"
 
     def close(self) -> None:
-        """Close the plugins and the ledger. A second call does nothing."""
-        self._host = self._runtime = None
+        """Close the plugins, idle connections to models, and the ledger. A second call does nothing."""
+        host, self._host, self._runtime = self._host, None, None
         ledger, self._ledger = self._ledger, None
-        if ledger is not None:
-            ledger.close()
+        try:
+            if host is not None:
+                host.close()
+        finally:
+            if ledger is not None:
+                ledger.close()
 
     def __repr__(self) -> str:
         return f"Nexus({str(self.cwd)!r})"

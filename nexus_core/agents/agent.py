@@ -213,7 +213,7 @@ def choose_provider(
         UnknownNameError: There is no such provider.
     """
     if given is None:
-        _refuse_choice_of_project(settings, has_model=has_model)
+        refuse_choice_of_project(settings, has_model=has_model)
         return None
     if isinstance(given, str):
         return providers.get(given)
@@ -222,7 +222,7 @@ def choose_provider(
     return given
 
 
-def _refuse_choice_of_project(settings: Settings, *, has_model: bool) -> None:
+def refuse_choice_of_project(settings: Settings, *, has_model: bool) -> None:
     """Raise if a project decides which provider gets the conversation: by name, or by a model that belongs to one.
 
     Raises:

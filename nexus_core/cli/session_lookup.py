@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nexus_core.errors import LedgerError, LedgerUnreachableError, UnknownNameError, UsageError
+from nexus_core.files.places import expand_user
 from nexus_core.text.safety import visible_line
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def resolve_ledger_url(directory: Path, named: str) -> str | None:
     refuse_connection_string(named)
     if re.match(_URL_PATTERN, named, re.IGNORECASE):
         return named
-    path = directory / Path(named).expanduser()
+    path = directory / expand_user(named)
     return _SQLITE_PREFIX + str(path.parent.resolve() / path.name)
 
 
@@ -214,4 +215,4 @@ def count_steps_to(ledger: Ledger, tip: str | None) -> int:
 
 
 def _parse_sqlite_path(url: str) -> Path:
-    return Path(url.removeprefix(_SQLITE_PREFIX)).expanduser()
+    return expand_user(url.removeprefix(_SQLITE_PREFIX))

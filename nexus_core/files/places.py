@@ -33,6 +33,17 @@ def list_with_parents(directory: Path) -> tuple[Path, ...]:
 SUPERUSER_ID = 0
 
 
+def expand_user(path: str | os.PathLike[str]) -> Path:
+    """Return a path with the user's home in place of a leading `~`; `~nobody` stays as it is if there is no such user.
+
+    `Path.expanduser` raises a RuntimeError then, and if the user has no home.
+    """
+    try:
+        return Path(os.path.expanduser(path))  # noqa: PTH111 - fails for a name with a NUL only
+    except ValueError:
+        return Path(path)
+
+
 def supports_ownership() -> bool:
     """Return True if files have owners on this system, in a way that Python knows of."""
     return hasattr(os, "geteuid")

@@ -152,6 +152,7 @@ class Host:
         self._declared: dict[str, tuple[str, ...]] = {}
         self._policies: dict[tuple[str, ...], dict[str, KeyMergeRule]] = {}
         self._replacements: dict[PluginReplacement, None] = {}
+        self._closers: dict[Callable[[], None], str] = {}  # of providers, with their plugins
         self._reporter = ProblemReporter(strict=policy.strict, report=report)
         self.plugins: tuple[PluginInfo, ...] = PluginLoader(self._manager, reporter=self._reporter, trace=trace).load(
             candidates, disabled=policy.disabled
@@ -389,7 +390,19 @@ class Host:
         """Call `nexus_providers`."""
         registry: ContributionRegistry[Provider] = ContributionRegistry("provider")
         self._collect(registry, "nexus_providers", loaded=loaded)
+        for name in registry:
+            if (close := registry.get(name).close) is not None:
+                self._closers.setdefault(close, registry.owner(name))
         return registry
+
+    def close(self) -> None:
+        """Close the idle connections of all providers that `providers` has returned."""
+        closers, self._closers = self._closers, {}
+        for close, plugin in closers.items():
+            try:
+                close()
+            except Exception as error:  # noqa: BLE001 - a plugin may raise anything, and the rest is closed nevertheless
+                self.note(plugin, "nexus_providers", f"Provider.close failed: {type(error).__name__}: {error}")
 
     def toolsets(self) -> ContributionRegistry[Toolset]:
         """Call `nexus_toolsets`."""

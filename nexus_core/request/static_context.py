@@ -483,14 +483,23 @@ class FileSnapshot(NamedTuple):
     Attributes:
         facts: By path: device, inode, size and times of the last changes; None for a missing file.
         is_settled: True if every later change is certain to change the facts.
+        found: The paths that exist, with their facts.
+        missing: The paths that do not exist, without those below one that does not exist either.
     """
 
     facts: dict[str, FileFacts]
     is_settled: bool
+    found: tuple[tuple[str, FileFacts], ...]
+    missing: tuple[str, ...]
 
     def is_fresh(self) -> bool:
         """True if no path has changed since."""
-        return self.is_settled and all(_stat(path) == facts for path, facts in self.facts.items())
+        # `access` instead of `stat`: it raises nothing for a missing file, and most of them are missing.
+        return (
+            self.is_settled
+            and not any(os.access(path, os.F_OK) for path in self.missing)
+            and all(_stat(path) == facts for path, facts in self.found)
+        )
 
 
 def take_file_snapshot(paths: Iterable[str], since: int) -> FileSnapshot:
@@ -501,9 +510,14 @@ def take_file_snapshot(paths: Iterable[str], since: int) -> FileSnapshot:
         since: When reading began, in nanoseconds since 1970; a file changed later must be read again.
     """
     facts = {path: _stat(path) for path in paths}
-    return FileSnapshot(
-        facts, all(found is None or max(found[3:]) < since - MIN_FILE_AGE_NS for found in facts.values())
+    found = tuple((path, each) for path, each in facts.items() if each is not None)
+    missing = tuple(
+        path
+        for path, each in facts.items()
+        if each is None and "\0" not in path and facts.get(os.path.dirname(path), ()) is not None  # noqa: PTH120 - faster
     )
+    is_settled = all(max(each[3:]) < since - MIN_FILE_AGE_NS for _, each in found)
+    return FileSnapshot(facts, is_settled, found, missing)
 
 
 def _stat(path: str) -> FileFacts:

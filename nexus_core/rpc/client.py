@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -18,6 +19,7 @@ from nexus_core.rpc.protocol import (
     RpcTurnError,
     build_call,
     build_client_error,
+    encode_json,
     read_result,
 )
 from nexus_core.rpc.server_file import ServerAddress, read_server_file
@@ -33,12 +35,84 @@ if TYPE_CHECKING:
 
     from nexus_core.rpc.dispatcher import AgentOptions
 
+    CallParams = Mapping[str, Any] | Sequence[Any] | None
+
 SERVE_EXTRA = Extra("serve", modules=("httpx2", "starlette", "uvicorn"))
 _CONNECT_SECONDS = 5.0
 _EVENT_STREAM = "text/event-stream"
+_STREAM_HEADERS = {"Accept": _EVENT_STREAM}
 
 
-class Client:
+class _RpcSession:
+    """What Client and AsyncClient have in common: address, numbers of requests, and what requests and responses mean.
+
+    A subclass sends `content` to the server, and passes each response on. Arguments are those of `Client`.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        home: str | os.PathLike[str] | None = None,
+        timeout: float | None = 60.0,
+    ) -> None:
+        self._address = _find_address(url, token, home)
+        if find_spec("httpx2") is None:
+            raise MissingExtraError("rpc", SERVE_EXTRA)
+        self._options = _build_options(self._address, timeout)
+        self._ids = count(1)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._address.url!r})"
+
+    def _number(self, method: str, params: CallParams) -> dict[str, Any]:
+        """Return a call with the next number, so that it has a response."""
+        return build_call(method, params, next(self._ids))
+
+    def _number_all(self, calls: Sequence[tuple[str, CallParams]]) -> list[dict[str, Any]]:
+        return [self._number(method, params) for method, params in calls]
+
+    @contextmanager
+    def _connection_errors(self) -> Iterator[None]:
+        """Raise an RpcConnectionError for one of HTTP."""
+        import httpx2
+
+        try:
+            yield
+        except httpx2.TransportError as error:
+            what = f"the server does not answer: {str(error) or type(error).__name__}"
+            raise RpcConnectionError(what, where=self._address.url, hint="`nexus serve` starts one") from None
+
+    def _read_body(self, response: httpx2.Response) -> Any:  # noqa: ANN401 - JSON
+        """Return the JSON of a response; None for the one to a notification."""
+        self._check_status(response)
+        if not response.content:
+            return None
+        try:
+            return json.loads(response.content)
+        except ValueError:
+            raise RpcError("the server's response is not JSON", where=str(response.url)) from None
+
+    def _check_status(self, response: httpx2.Response) -> None:
+        """Raise if the server has refused the request before looking at it."""
+        if response.status_code in {200, 204, 413}:
+            return
+        if response.status_code == 401:  # noqa: PLR2004 - HTTP's
+            raise RpcTokenError(
+                "the server does not accept the token",
+                where=self._address.url,
+                hint="was it started again? read its file again",
+            )
+        raise RpcError(f"the server answered with HTTP status {response.status_code}", where=self._address.url)
+
+    def _has_events(self, response: httpx2.Response) -> bool:
+        """Return True if a response is a stream of events, False if it is the response itself."""
+        self._check_status(response)
+        return str(response.headers.get("content-type", "")).startswith(_EVENT_STREAM)
+
+
+class Client(_RpcSession):
     """The methods of a running server. Use it in a `with` block, or close it; safe to use from several threads.
 
     Args:
@@ -61,15 +135,10 @@ class Client:
         home: str | os.PathLike[str] | None = None,
         timeout: float | None = 60.0,
     ) -> None:
-        self._address = _find_address(url, token, home)
-        _require_httpx()
+        super().__init__(url, token, home=home, timeout=timeout)
         import httpx2
 
-        self._ids = count(1)
-        self._http = httpx2.Client(**_build_options(self._address, timeout))
-
-    def __repr__(self) -> str:
-        return f"Client({self._address.url!r})"
+        self._http = httpx2.Client(**self._options)
 
     def __enter__(self) -> Self:
         return self
@@ -85,52 +154,44 @@ class Client:
 
     # ---- requests ---------------------------------------------------------------------------------------------------
 
-    def call(self, method: str, params: Mapping[str, Any] | Sequence[Any] | None = None) -> Any:  # noqa: ANN401 - JSON
+    def call(self, method: str, params: CallParams = None) -> Any:  # noqa: ANN401 - JSON
         """Call a method and return its result.
 
         Raises:
             RpcError: The method fails; the subclass says why.
         """
-        return read_result(self._post(build_call(method, params, next(self._ids))))
+        return read_result(self._post(self._number(method, params)))
 
-    def notify(self, method: str, params: Mapping[str, Any] | Sequence[Any] | None = None) -> None:
+    def notify(self, method: str, params: CallParams = None) -> None:
         """Call a method without waiting for its end. Its errors are not reported."""
         self._post(build_call(method, params, None))
 
-    def call_batch(self, calls: Sequence[tuple[str, Mapping[str, Any] | Sequence[Any] | None]]) -> list[Any]:
+    def call_batch(self, calls: Sequence[tuple[str, CallParams]]) -> list[Any]:
         """Call methods in one request, one after the other. Return their results; an `RpcError` for one that failed."""
         if not calls:
             return []
-        batch = [build_call(method, params, next(self._ids)) for method, params in calls]
+        batch = self._number_all(calls)
         return _read_batch(batch, self._post(batch))
 
-    def stream(self, method: str, params: Mapping[str, Any] | Sequence[Any] | None = None) -> Iterator[dict[str, Any]]:
+    def stream(self, method: str, params: CallParams = None) -> Iterator[dict[str, Any]]:
         """Call `send` or `resume` and yield the events of the turn. The turn goes on if they are not read."""
-        import httpx2
-
-        call = build_call(method, params, next(self._ids))
-        try:
-            with self._http.stream("POST", "/", json=call, headers={"Accept": _EVENT_STREAM}) as response:
-                _check_status(response, self._address)
-                if not _is_stream(response):
-                    response.read()
-                    read_result(_parse_body(response))
-                    return
-                for line in response.iter_lines():
-                    if (event := _read_line(line)) is not None:
-                        yield event
-        except httpx2.TransportError as error:
-            raise _connection_error(self._address, error) from None
+        content = _encode_body(self._number(method, params))
+        with (
+            self._connection_errors(),
+            self._http.stream("POST", "/", content=content, headers=_STREAM_HEADERS) as response,
+        ):
+            if not self._has_events(response):
+                response.read()
+                read_result(self._read_body(response))
+                return
+            for line in response.iter_lines():
+                if (event := _read_line(line)) is not None:
+                    yield event
 
     def _post(self, body: object) -> Any:  # noqa: ANN401 - JSON
-        import httpx2
-
-        try:
-            response = self._http.post("/", json=body)
-        except httpx2.TransportError as error:
-            raise _connection_error(self._address, error) from None
-        _check_status(response, self._address)
-        return _parse_body(response)
+        with self._connection_errors():
+            response = self._http.post("/", content=_encode_body(body))
+        return self._read_body(response)
 
     # ---- methods ----------------------------------------------------------------------------------------------------
 
@@ -175,6 +236,10 @@ class Client:
         """End the running turn of an agent; False if none was running."""
         return bool(self.call("cancel", {"agent_id": agent_id})["cancelled"])
 
+    def answer_permission(self, agent_id: str, question: str, *, allow: bool) -> None:
+        """Let a tool call run that waits for permission, or refuse it. The event `permission` has the question's id."""
+        self.call("answer_permission", {"agent_id": agent_id, "question": question, "allow": allow})
+
     def get_tokens(self, agent_id: str) -> dict[str, Any]:
         """Return the tokens of what an agent would send now."""
         return _object(self.call("get_tokens", {"agent_id": agent_id}))
@@ -205,7 +270,7 @@ class Client:
         return list(self.call("shutdown")["running"])
 
 
-class AsyncClient:
+class AsyncClient(_RpcSession):
     """The methods of a running server for an asynchronous program: `Client` with `await` and `async for`.
 
     Args:
@@ -220,15 +285,10 @@ class AsyncClient:
         home: str | os.PathLike[str] | None = None,
         timeout: float | None = 60.0,
     ) -> None:
-        self._address = _find_address(url, token, home)
-        _require_httpx()
+        super().__init__(url, token, home=home, timeout=timeout)
         import httpx2
 
-        self._ids = count(1)
-        self._http = httpx2.AsyncClient(**_build_options(self._address, timeout))
-
-    def __repr__(self) -> str:
-        return f"AsyncClient({self._address.url!r})"
+        self._http = httpx2.AsyncClient(**self._options)
 
     async def __aenter__(self) -> Self:
         return self
@@ -244,50 +304,38 @@ class AsyncClient:
 
     # ---- requests ---------------------------------------------------------------------------------------------------
 
-    async def call(self, method: str, params: Mapping[str, Any] | Sequence[Any] | None = None) -> Any:  # noqa: ANN401 - JSON
+    async def call(self, method: str, params: CallParams = None) -> Any:  # noqa: ANN401 - JSON
         """Call a method and return its result, as `Client.call` does."""
-        return read_result(await self._post(build_call(method, params, next(self._ids))))
+        return read_result(await self._post(self._number(method, params)))
 
-    async def notify(self, method: str, params: Mapping[str, Any] | Sequence[Any] | None = None) -> None:
+    async def notify(self, method: str, params: CallParams = None) -> None:
         """Call a method without waiting for its end. Its errors are not reported."""
         await self._post(build_call(method, params, None))
 
-    async def call_batch(self, calls: Sequence[tuple[str, Mapping[str, Any] | Sequence[Any] | None]]) -> list[Any]:
+    async def call_batch(self, calls: Sequence[tuple[str, CallParams]]) -> list[Any]:
         """Call methods in one request, as `Client.call_batch` does."""
         if not calls:
             return []
-        batch = [build_call(method, params, next(self._ids)) for method, params in calls]
+        batch = self._number_all(calls)
         return _read_batch(batch, await self._post(batch))
 
-    async def stream(
-        self, method: str, params: Mapping[str, Any] | Sequence[Any] | None = None
-    ) -> AsyncIterator[dict[str, Any]]:
+    async def stream(self, method: str, params: CallParams = None) -> AsyncIterator[dict[str, Any]]:
         """Call `send` or `resume` and yield the events of the turn. The turn goes on if they are not read."""
-        import httpx2
-
-        call = build_call(method, params, next(self._ids))
-        try:
-            async with self._http.stream("POST", "/", json=call, headers={"Accept": _EVENT_STREAM}) as response:
-                _check_status(response, self._address)
-                if not _is_stream(response):
+        content = _encode_body(self._number(method, params))
+        with self._connection_errors():
+            async with self._http.stream("POST", "/", content=content, headers=_STREAM_HEADERS) as response:
+                if not self._has_events(response):
                     await response.aread()
-                    read_result(_parse_body(response))
+                    read_result(self._read_body(response))
                     return
                 async for line in response.aiter_lines():
                     if (event := _read_line(line)) is not None:
                         yield event
-        except httpx2.TransportError as error:
-            raise _connection_error(self._address, error) from None
 
     async def _post(self, body: object) -> Any:  # noqa: ANN401 - JSON
-        import httpx2
-
-        try:
-            response = await self._http.post("/", json=body)
-        except httpx2.TransportError as error:
-            raise _connection_error(self._address, error) from None
-        _check_status(response, self._address)
-        return _parse_body(response)
+        with self._connection_errors():
+            response = await self._http.post("/", content=_encode_body(body))
+        return self._read_body(response)
 
     # ---- methods ----------------------------------------------------------------------------------------------------
 
@@ -322,6 +370,10 @@ class AsyncClient:
         """End the running turn of an agent; False if none was running."""
         return bool((await self.call("cancel", {"agent_id": agent_id}))["cancelled"])
 
+    async def answer_permission(self, agent_id: str, question: str, *, allow: bool) -> None:
+        """Let a tool call run that waits for permission, or refuse it, as `Client.answer_permission` does."""
+        await self.call("answer_permission", {"agent_id": agent_id, "question": question, "allow": allow})
+
     async def get_tokens(self, agent_id: str) -> dict[str, Any]:
         """Return the tokens of what an agent would send now."""
         return _object(await self.call("get_tokens", {"agent_id": agent_id}))
@@ -355,11 +407,6 @@ class AsyncClient:
 # ---- what both share ------------------------------------------------------------------------------------------------
 
 
-def _require_httpx() -> None:
-    if find_spec("httpx2") is None:
-        raise MissingExtraError("rpc", SERVE_EXTRA)
-
-
 def _find_address(url: str | None, token: str | None, home: str | os.PathLike[str] | None) -> ServerAddress:
     if url is not None and token is not None:
         return ServerAddress(url, token)
@@ -378,40 +425,18 @@ def _build_options(address: ServerAddress, timeout: float | None) -> dict[str, A
         raise UsageError("the token has characters that no token has", hint="`nexus serve` prints it")
     return {
         "base_url": url,
-        "headers": {"Authorization": f"Bearer {address.token}"},
+        "headers": {"Authorization": f"Bearer {address.token}", "Content-Type": "application/json"},
         "timeout": httpx2.Timeout(timeout, connect=_CONNECT_SECONDS),
         "trust_env": False,  # a proxy must not see the token
         "follow_redirects": False,
     }
 
 
-def _check_status(response: httpx2.Response, address: ServerAddress) -> None:
-    """Raise if the server has refused the request before looking at it."""
-    if response.status_code in {200, 204, 413}:
-        return
-    if response.status_code == 401:  # noqa: PLR2004 - HTTP's
-        raise RpcTokenError(
-            "the server does not accept the token", where=address.url, hint="was it started again? read its file again"
-        )
-    raise RpcError(f"the server answered with HTTP status {response.status_code}", where=address.url)
-
-
-def _connection_error(address: ServerAddress, error: Exception) -> RpcConnectionError:
-    what = f"the server does not answer: {str(error) or type(error).__name__}"
-    return RpcConnectionError(what, where=address.url, hint="`nexus serve` starts one")
-
-
-def _is_stream(response: httpx2.Response) -> bool:
-    return str(response.headers.get("content-type", "")).startswith(_EVENT_STREAM)
-
-
-def _parse_body(response: httpx2.Response) -> Any:  # noqa: ANN401 - JSON
-    if not response.content:  # the response to a notification
-        return None
+def _encode_body(body: object) -> bytes:
     try:
-        return json.loads(response.content)
-    except ValueError:
-        raise RpcError("the server's response is not JSON", where=str(response.url)) from None
+        return encode_json(body)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"the parameters are not JSON: {error}", hint="pass texts, numbers, lists and dicts") from None
 
 
 def _read_line(line: str) -> dict[str, Any] | None:

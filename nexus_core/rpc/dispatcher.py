@@ -26,7 +26,7 @@ from nexus_core.dialects.fields import describe_json_value
 from nexus_core.dialects.neutral import encode_value, message_to_json
 from nexus_core.errors import NexusError, UnknownNameError, UsageError
 from nexus_core.memory.recall import memory_to_json
-from nexus_core.rpc.pooled_agent import measure_context
+from nexus_core.rpc.pooled_agent import build_question_id, measure_context
 from nexus_core.types.messages import Message
 from nexus_core.types.providers import ReasoningDelta, TextDelta
 
@@ -166,6 +166,17 @@ class Dispatcher:
         """End the running turn of an agent; `cancelled` is false if none was running."""
         return {"cancelled": self._pool.get(agent_id).cancel()}
 
+    async def answer_permission(self, agent_id: str, question: str, allow: bool) -> dict[str, bool]:
+        """Let a tool call run that waits for permission, or refuse it; `allowed` repeats the answer.
+
+        Args:
+            agent_id: The agent.
+            question: The id of the question, from the event `permission` or from `list_agents`.
+            allow: Whether the call may run.
+        """
+        self._pool.get(agent_id).answer_permission(question, allow=allow)
+        return {"allowed": allow}
+
     async def get_tokens(self, agent_id: str) -> dict[str, Any]:
         """Return the tokens of what an agent would send now: system, tools, messages, total, budget and available.
 
@@ -253,6 +264,7 @@ METHODS: Mapping[str, MethodParameters] = {
     "list_agents": MethodParameters(),
     "destroy_agent": MethodParameters(_AGENT),
     "cancel": MethodParameters(_AGENT),
+    "answer_permission": MethodParameters(_AGENT | {"question": str, "allow": bool}),
     "get_tokens": MethodParameters(_AGENT),
     "get_context": MethodParameters(_AGENT),
     "get_messages": MethodParameters(_AGENT, {"offset": int, "limit": int}),
@@ -321,7 +333,14 @@ _EVENT_WRITERS: dict[type, tuple[str, Callable[[Any], dict[str, Any]]]] = {
     TextDelta: ("text", lambda event: {"text": event.text}),
     ReasoningDelta: ("reasoning", lambda event: {"text": event.text}),
     ToolCallEvent: ("tool_call", lambda event: _write_call(event.call)),
-    PermissionEvent: ("permission", lambda event: {**_write_call(event.call), "reason": event.reason}),
+    PermissionEvent: (
+        "permission",
+        lambda event: {
+            "question": build_question_id(event.call),
+            **_write_call(event.call),
+            "reason": event.reason,
+        },
+    ),
     ToolResultEvent: (
         "tool_result",
         lambda event: {

@@ -12,12 +12,12 @@ from nexus_core.agents.agent import check_loop_arguments, choose_provider, read_
 from nexus_core.agents.loop import MAX_MODEL_CALLS, AgentLoop
 from nexus_core.agents.permissions import read_level
 from nexus_core.errors import AgentCycleError, AgentDestroyedError, AgentExistsError, UnknownNameError, UsageError
-from nexus_core.files.places import resolve_directory
+from nexus_core.files.places import expand_user, resolve_directory
 from nexus_core.layers.policy import PERMISSION_LEVELS, tightest_level
 from nexus_core.ledger.store import new_id, read_label
 from nexus_core.nexus import Nexus
 from nexus_core.rpc.manager_tools import build_manager_tools
-from nexus_core.rpc.pooled_agent import PooledAgent
+from nexus_core.rpc.pooled_agent import PooledAgent, question_to_json
 from nexus_core.runner import run
 from nexus_core.session.engine import open_engine
 from nexus_core.session.workers import WORKER_ROLE, SpawnArguments
@@ -25,7 +25,7 @@ from nexus_core.types.request import DEFAULT_MODE, DEFAULT_ROLE
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import Unpack
 
@@ -69,6 +69,8 @@ class SharedComponents:
             the pool closes.
         tools: The tools of agents that set none: Python functions, and objects that run the tools of plugins.
         ask: Called with a tool call that needs permission, and the reason; True lets it run.
+        question_seconds: If there is no `ask`: the time for `PooledAgent.answer_permission` to answer a tool call that
+            needs permission, before it is refused; None or 0 refuses at once.
         mode: What drives the agents, as for `Nexus.session`.
     """
 
@@ -79,6 +81,7 @@ class SharedComponents:
     nexus: Nexus | None = None
     tools: Sequence[object] = ()
     ask: AskPermission | None = None
+    question_seconds: float | None = None
     mode: AgentMode | None = None
 
 
@@ -228,8 +231,7 @@ class AgentPool:
         config = AgentConfig(agent_id=name, cwd=cwd, role=role, level=agent.level)
         # An agent without messages has no session yet, so that the ledger would give its name away.
         with self._reserve(name):
-            await agent.session.fork(name)
-            return await self._add_agent(name, config)
+            return await self._add_agent(name, config, fork_of=agent)
 
     @contextmanager
     def _reserve(self, name: str) -> Iterator[None]:
@@ -247,9 +249,11 @@ class AgentPool:
         finally:
             self._creating.discard(name)
 
-    async def _add_agent(self, name: str, config: AgentConfig) -> PooledAgent:
+    async def _add_agent(self, name: str, config: AgentConfig, *, fork_of: PooledAgent | None = None) -> PooledAgent:
         parent = self._find_parent(name, config.parent)
         agent = await asyncio.to_thread(self._open_agent, name, config, parent)
+        if fork_of is not None:  # last, so that nothing is stored for an agent that cannot be opened
+            await fork_of.session.fork(name)
         self._ensure_open()
         if parent is not None:
             if parent.is_destroyed:
@@ -284,6 +288,7 @@ class AgentPool:
             "level": agent.level,
             "running": agent.is_running,
             "waiting": agent.waiting,
+            "question": question_to_json(agent.question),
         }
 
     async def destroy(self, agent_id: str) -> tuple[str, ...]:
@@ -384,19 +389,36 @@ class AgentPool:
             functions=functions,
             runners=tools.runners,
             level=level,
-            ask=self.shared.ask,
+            ask=self._build_ask(lambda: opened[0]),
             max_calls=config.max_calls,
             logger=self._open_logger(name),
         )
-        agent = PooledAgent(name, loop, view=view, tools=tools, provider=provider, cwd=cwd, role=role, parent=parent)
+        agent = PooledAgent(
+            name,
+            loop,
+            view=view,
+            tools=tools,
+            provider=provider,
+            cwd=cwd,
+            role=role,
+            parent=parent,
+            question_seconds=None if self.shared.ask else self.shared.question_seconds,
+        )
         opened.append(agent)
         return agent
+
+    def _build_ask(self, get_agent: Callable[[], PooledAgent]) -> AskPermission | None:
+        """Return the function that asks whether a tool call of an agent may run; None if nothing is asked."""
+        if self.shared.ask is not None or not self.shared.question_seconds:
+            return self.shared.ask
+        # It returns an awaitable, which the turn awaits in the event loop.
+        return lambda call, reason: get_agent().ask_permission(call, reason)
 
     def _find_directory(self, config: AgentConfig, parent: PooledAgent | None) -> Path:
         base = self.nexus.cwd if parent is None else parent.cwd
         if config.cwd is None:
             return base
-        cwd = resolve_directory(base / Path(config.cwd).expanduser())
+        cwd = resolve_directory(base / expand_user(config.cwd))
         is_confined = config.contained and parent is not None and parent.level == PERMISSION_LEVELS[-1]
         if is_confined and not cwd.is_relative_to(base):
             raise UsageError(

@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from nexus_core.agents.events import DoneEvent
+from nexus_core.agents.events import DoneEvent, PermissionEvent
 from nexus_core.agents.loop import drive_async
 from nexus_core.errors import AgentDestroyedError, TurnError, UnknownNameError
 from nexus_core.runner import run
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from nexus_core.agents.loop import AgentLoop
     from nexus_core.request.input import EventFields
     from nexus_core.session.engine import CallInputs, Engine
+    from nexus_core.thread.state import RecordedCall
     from nexus_core.types.assembled import AssembledContext
     from nexus_core.types.messages import Tool
     from nexus_core.types.providers import Provider
@@ -185,6 +186,41 @@ class WaitingMessage(NamedTuple):
     signal: CancelSignal
 
 
+class PermissionQuestion(NamedTuple):
+    """A tool call of an agent that waits for permission.
+
+    Attributes:
+        id: Identifies the question; no other has it.
+        call: The tool call.
+        reason: Why it needs permission.
+        answer: The answer, once there is one.
+    """
+
+    id: str
+    call: RecordedCall
+    reason: str
+    answer: asyncio.Future[bool]
+
+
+def build_question_id(call: RecordedCall) -> str:
+    """Return the id of the question about a tool call. Ids of calls may be empty or occur twice."""
+    return f"{call.key.step}.{call.key.place}"
+
+
+def question_to_json(question: PermissionQuestion | None) -> dict[str, Any] | None:
+    """Return a question as JSON: its id, the tool and its arguments, and the reason; None for none."""
+    if question is None:
+        return None
+    call = question.call
+    return {
+        "question": question.id,
+        "id": call.id,
+        "name": call.name,
+        "arguments": dict(call.arguments),
+        "reason": question.reason,
+    }
+
+
 class PooledAgent:
     """An agent of a pool; `AgentPool.create` makes one. Use it in the event loop in which it was created.
 
@@ -197,6 +233,7 @@ class PooledAgent:
         cwd: Its working directory.
         role: Its role.
         parent: The agent that created it, or for which it was created; None for none.
+        question_seconds: The time for `answer_permission`; None or 0 if it asks nothing.
     """
 
     def __init__(
@@ -210,6 +247,7 @@ class PooledAgent:
         cwd: Path,
         role: str,
         parent: PooledAgent | None,
+        question_seconds: float | None = None,
     ) -> None:
         self.id = agent_id
         self.cwd = cwd
@@ -227,6 +265,8 @@ class PooledAgent:
         self._listeners: list[AgentTurn] = []
         self._task: asyncio.Task[None] | None = None
         self._is_destroyed = False
+        self._question_seconds = question_seconds
+        self._question: PermissionQuestion | None = None
         loop.take_messages = self._take_steering
 
     def __repr__(self) -> str:
@@ -306,6 +346,8 @@ class PooledAgent:
         if current is None:
             return False
         current.signal.cancel()
+        if self._question is not None and not self._question.answer.done():
+            self._question.answer.set_result(False)
         return True
 
     async def destroy(self) -> None:
@@ -318,6 +360,52 @@ class PooledAgent:
         self.cancel()
         if (task := self._task) is not None and task is not asyncio.current_task():
             await asyncio.wait([task])
+
+    # ---- permissions ------------------------------------------------------------------------------------------------
+
+    @property
+    def question(self) -> PermissionQuestion | None:
+        """The tool call that waits for permission; None if none does."""
+        return self._question
+
+    async def ask_permission(self, _call: RecordedCall, _reason: str) -> bool:
+        """Wait for `answer_permission`, and return whether the tool call of the question may run.
+
+        Without an answer in time, it may not.
+        """
+        question = self._question
+        if question is None:  # the pool asks nothing
+            return False
+        try:
+            async with asyncio.timeout(self._question_seconds):
+                return await question.answer
+        except TimeoutError:
+            return False
+        finally:
+            self._question = None
+
+    def _open_question(self, event: PermissionEvent) -> None:
+        # Before the event is read, so that a client cannot answer before there is a question.
+        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._question = PermissionQuestion(build_question_id(event.call), event.call, event.reason, answer)
+        if self._current is None or self._current.signal.is_set:
+            answer.set_result(False)
+
+    def answer_permission(self, question: str, *, allow: bool) -> None:
+        """Let the tool call that waits for permission run, or refuse it.
+
+        Args:
+            question: The id of the question.
+            allow: Whether it may run.
+
+        Raises:
+            UnknownNameError: No such question waits for an answer: it was answered, its time is over, or the turn was
+                cancelled.
+        """
+        waiting = self._question
+        if waiting is None or waiting.id != question or waiting.answer.done():
+            raise UnknownNameError("permission question", question, () if waiting is None else (waiting.id,))
+        waiting.answer.set_result(allow)
 
     def _add(self, item: WaitingMessage) -> AgentTurn:
         if self._is_destroyed:
@@ -361,6 +449,8 @@ class PooledAgent:
         try:
             operation = self._loop.resume(item.signal) if item.message is None else self._start(item)
             async for event in drive_async(operation):
+                if self._question_seconds and isinstance(event, PermissionEvent):
+                    self._open_question(event)
                 for listener in self._listeners:
                     listener.put(event)
         except Exception as raised:  # noqa: BLE001 - raised where the events are read
@@ -369,6 +459,7 @@ class PooledAgent:
             error = raised
             raise
         finally:
+            self._question = None
             for listener in self._listeners:
                 listener.finish(error)
             self._listeners = []

@@ -276,13 +276,40 @@ class _ClosingServer(uvicorn.Server):
                 transport.abort()
 
 
+class _JoinedWrites:
+    """A transport that sends what is written at the same moment at once: the headers of a response with its body."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._pieces: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the rest of a transport
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        if not self._pieces:
+            self._loop.call_soon(self._flush)
+        self._pieces.append(data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        pieces, self._pieces = self._pieces, []
+        if pieces and not self._transport.is_closing():
+            self._transport.write(b"".join(pieces))
+
+
 class _TimedProtocol(H11Protocol):
     """HTTP/1.1 with a limit for the time between two requests, and for the headers of one."""
 
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        super().connection_made(transport)
+        joined: Any = _JoinedWrites(transport, self.loop)
+        super().connection_made(joined)
         self._restart()
 
     def connection_lost(self, exc: Exception | None) -> None:

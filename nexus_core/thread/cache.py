@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from threading import Lock
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from nexus_core.dialects.requests import count_message_bytes
 from nexus_core.errors import LedgerError
@@ -34,8 +34,23 @@ PLACEHOLDER_STEP_ID = "0" * 26
 """As long as a step id, which does not exist before the step is recorded."""
 
 
+class ProjectedSteps(NamedTuple):
+    """The first steps of a projection, up to the start of a turn, and the messages that they became.
+
+    Attributes:
+        steps: The ids of the steps.
+        items: Their messages. Whoever continues the projection copies the list.
+    """
+
+    steps: list[str]
+    items: list[HistoryItem]
+
+
 class MessageSizer(Protocol):
     """Protocol: token and byte sizes of messages."""
+
+    projected: ProjectedSteps | None
+    """Where the next projection of the same thread may start; None if it starts at the first step."""
 
     @property
     def name(self) -> str:
@@ -63,6 +78,7 @@ class NullSizer:
 
     name = ""
     items_by_step: Mapping[str, tuple[HistoryItem, ...]] = MappingProxyType({})
+    projected: ProjectedSteps | None = None
 
     def cache_items(self, step: str, items: tuple[HistoryItem, ...]) -> None:
         """Do nothing."""
@@ -92,6 +108,7 @@ class TokenSizer:
 
     Attributes:
         items_by_step: Messages as they are sent, by step id.
+        projected: The start of the last projection, for the next one.
         groups: Message groups of the last calls, for `fit_items`.
         placements: Placements of messages, by step, index in the step and index in the call.
     """
@@ -99,6 +116,7 @@ class TokenSizer:
     def __init__(self, counter: CachingCounter) -> None:
         self.counter = counter
         self.items_by_step: dict[str, tuple[HistoryItem, ...]] = {}
+        self.projected: ProjectedSteps | None = None
         self.groups: dict[object, GroupedItems] = {}
         self.placements: dict[tuple[str, int, int], Placement] = {}
         self._step_tokens: dict[str, list[int]] = {}
@@ -112,6 +130,7 @@ class TokenSizer:
     def retain(self, steps: Collection[str]) -> None:
         """Drop the cached sizes of all steps but `steps`; thread-safe."""
         keyed: tuple[dict[Any, Any], ...] = (self.items_by_step, self._step_tokens, self.placements, self._masked_items)
+        self.projected = None
         for cached in keyed:
             for key in list(cached):
                 if (key if isinstance(key, str) else key[0]) not in steps:

@@ -12,7 +12,7 @@ from nexus_core.errors import LedgerError
 from nexus_core.history.shorten import REQUEST_BYTES_RULE
 from nexus_core.history.truncation import PREVIEW_TURN, HistoryItem
 from nexus_core.text.safety import neutralize
-from nexus_core.thread.cache import get_sent_messages
+from nexus_core.thread.cache import ProjectedSteps, get_sent_messages
 from nexus_core.thread.state import MARKER_KINDS
 from nexus_core.types.budget import Decision
 from nexus_core.types.messages import Message
@@ -130,7 +130,8 @@ def read_thread(cache: ThreadCache, tip: Step, sizer: MessageSizer, limits: Read
 
     def is_enough(steps: Sequence[Step]) -> bool:
         if limits.max_tokens is None or (
-            limits.turn not in ("", PREVIEW_TURN) and all(step.id != limits.turn for step in steps)
+            # From the end, where the open turn is.
+            limits.turn not in ("", PREVIEW_TURN) and all(step.id != limits.turn for step in reversed(steps))
         ):
             return False
         summed = steps[-1].total - steps[0].total + steps[0].tokens
@@ -258,26 +259,29 @@ def project_steps(steps: Iterable[Step], sizer: MessageSizer, turn: str = "") ->
         sizer: Counts tokens and bytes of messages.
         turn: The open turn, whose input is not counted until it is rendered.
     """
-    projection: list[HistoryItem] = []
+    steps = list(steps)
+    done, projection = _continue_projection(steps, sizer)
+    newest_turn = _find_newest_turn(steps, done)
     results: list[tuple[int, HistoryItem]] = []
     # The raw input at the end of `projection`. It is not counted at once: its rendered form usually replaces it.
     uncounted: Step | None = None
-    for step in steps:
+    for index, step in enumerate(steps[done:], done):
         if step.kind in MARKER_KINDS:
             if _remove_reverted(step, results, projection):
                 uncounted = None
             continue
         if uncounted is not None and not (step.kind == "sealed" and step.messages):
             _count_last(projection, uncounted, sizer)
-        uncounted = step if step.kind == "input" and holds_turn_input(step) else None
+        uncounted = step if _opens_turn(step) else None
+        if index == newest_turn and not results:
+            sizer.projected = ProjectedSteps([each.id for each in steps[:index]], projection.copy())
         items = _build_uncounted_items(step) if uncounted else _get_items(step, sizer)
         if not items:
             continue
         if step.kind in ("result", "interrupted"):
             results += zip(_find_call_indexes(step), items, strict=True)
             continue
-        if results:
-            _flush_results(results, projection)
+        _flush_results(results, projection)
         if step.kind == "sealed":
             _replace_input(projection, items, step.turn)
         else:
@@ -288,9 +292,29 @@ def project_steps(steps: Iterable[Step], sizer: MessageSizer, turn: str = "") ->
     return projection
 
 
+def _continue_projection(steps: Sequence[Step], sizer: MessageSizer) -> tuple[int, list[HistoryItem]]:
+    """Return how many steps were projected before, and their messages.
+
+    A long conversation has hundreds of steps, and each call adds two or three.
+    """
+    known = sizer.projected
+    if known is None or [step.id for step in steps[: len(known.steps)]] != known.steps:
+        return 0, []
+    return len(known.steps), known.items.copy()
+
+
 def holds_turn_input(step: Step) -> bool:
     """True if a step holds the input of its turn, raw or rendered."""
     return step.kind == "sealed" or (step.kind == "input" and step.id == step.turn)
+
+
+def _find_newest_turn(steps: Sequence[Step], after: int) -> int:
+    """Return the index of the step that opens the newest turn; -1 if there is none after an index."""
+    return next((place for place in range(len(steps) - 1, after, -1) if _opens_turn(steps[place])), -1)
+
+
+def _opens_turn(step: Step) -> bool:
+    return step.kind == "input" and step.id == step.turn
 
 
 def _build_uncounted_items(step: Step) -> list[HistoryItem]:
@@ -330,8 +354,9 @@ def _find_call_indexes(step: Step) -> list[int]:
 
 def _flush_results(results: list[tuple[int, HistoryItem]], items: list[HistoryItem]) -> None:
     """Move collected results behind their reply, in the order of the calls."""
-    items += [result for _, result in sorted(results, key=lambda pair: pair[0])]
-    results.clear()
+    if results:
+        items += [result for _, result in sorted(results, key=lambda pair: pair[0])]
+        results.clear()
 
 
 def _replace_input(items: list[HistoryItem], rendered: Iterable[HistoryItem], turn: str) -> None:

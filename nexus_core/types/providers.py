@@ -103,12 +103,17 @@ class Provider:
         name: Its name in the setting `provider.provider` and in `provider=` of an agent.
         stream: Sends an assembled call and yields the events of the reply, `ProviderReply` last. It blocks, runs in a
             thread of its own, and raises a `ProviderError` if there is no reply. When the signal is set, it ends soon.
+        close: Closes connections that are kept for the next call and not in use; None if there are none. Called when a
+            Nexus that knows the provider is closed, while others may go on with it.
     """
 
     name: str
     stream: Callable[[AssembledContext, CancelSignal], Iterable[ProviderEvent]]
+    close: Callable[[], None] | None = None
 
     def __post_init__(self) -> None:
         require_text(self.name, "Provider.name")
         if not callable(self.stream):
             raise ValueError("Provider.stream must be a function")  # noqa: TRY004 - values raise ValueError only
+        if self.close is not None and not callable(self.close):
+            raise ValueError("Provider.close must be a function, or None")

@@ -156,7 +156,20 @@ def test_sessions_are_listed_loaded_forked_and_resumed(work: Path, server: Serve
     resumed = json.dumps(server.bodies[2]["messages"])
     assert "My name is Ada." in resumed
     assert "In the copy." not in resumed
-    assert "My name is Ada.Who am I?" in editor.said("user_message_chunk")
+    assert editor.said("user_message_chunk") == "My name is Ada.Who am I?"
+
+
+def test_fork_that_cannot_be_opened_leaves_no_copy(work: Path, server: Server) -> None:
+    async def use(agent: Any) -> None:
+        first = (await agent.new_session(cwd=str(work), mcp_servers=[])).session_id
+        await ask(agent, first, "My name is Ada.")
+        nameless = acp.schema.McpServerStdio(name="", command="x", args=[], env=[])
+        await fails(agent.fork_session(session_id=first, cwd=str(work), mcp_servers=[nameless]))
+        assert [each.session_id for each in (await agent.list_sessions()).sessions] == [first]
+
+    edit(work, use)
+
+    assert len(server.bodies) == 1
 
 
 def test_sessions_that_begin_at_the_same_time_are_different(work: Path, server: Server, nexus: Nexus) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from nexus_core import Nexus
+from nexus_core.cli.commands.chat_prompt import fit_status
 from nexus_core.testing import write_files
 from tests.agents.wire import KEY, VARIABLE, streamed, write_settings
 from tests.plugins.mcp.world import define, script, survivors
@@ -62,8 +63,17 @@ def test_a_message_is_answered_in_formatted_markdown(work: Path, columns: int) -
 
     assert code == 0
     assert "# Hello" not in program.text
-    assert status.startswith(" gpt-4o · s · 0.")
-    assert "% of 128,000 tokens · 0% from the cache · cost <$0.0001" in status
+    assert status.startswith(" 0.")
+    assert status.rstrip().endswith("% of 128,000 tokens · cost <$0.0001 · 0% from the cache · gpt-4o · s")
+
+
+def test_a_status_that_does_not_fit_leaves_out_its_last_parts() -> None:
+    parts = ("1% of 128,000 tokens", "cost $0.01", "gpt-4o", "会話")
+
+    assert fit_status(parts, 80) == " 1% of 128,000 tokens · cost $0.01 · gpt-4o · 会話"
+    assert fit_status(parts, 50) == " 1% of 128,000 tokens · cost $0.01 · gpt-4o"
+    assert fit_status(parts, 5) == " 1% of 128,000 tokens"
+    assert fit_status((), 80) == ""
 
 
 @pytest.mark.usefixtures("server")

@@ -419,3 +419,12 @@ def test_config_set_accepts_a_known_provider_and_one_like_no_other(cli: Cli, nex
     assert cli("config", "set", "--global", "provider.provider", name).code == 0
 
     assert json.loads((nexus_home / "config.json").read_text()) == {"provider": {"provider": name}}
+
+
+def test_setting_a_model_in_a_project_warns_that_agents_refuse_it(cli: Cli) -> None:
+    warned = cli("config", "set", "provider.model", "gpt-4o")
+    cli("config", "set", "--global", "provider.provider", "openai")
+    decided = cli("config", "set", "provider.model", "gpt-5")
+
+    assert (warned.code, "agents refuse it without --provider NAME" in warned.err) == (0, True)
+    assert (decided.code, decided.err) == (0, "")

@@ -19,8 +19,10 @@ from typing import Any
 
 import pytest
 
-from nexus_core import Nexus
+from nexus_core import Nexus, UsageError
+from nexus_core.cli.commands.rpc import read_params
 from nexus_core.rpc import Client
+from nexus_core.rpc.dispatcher import METHODS, STREAMS
 from nexus_core.rpc.server import open_listener
 from nexus_core.testing import write_files
 from tests.agents.wire import KEY, VARIABLE, streamed, write_settings
@@ -226,3 +228,13 @@ def test_wrong_parameters_are_refused_before_asking(cli: Cli, arguments: list[st
     outcome = cli("rpc", *arguments)
 
     assert (outcome.code, message in outcome.err) == (2, True)
+
+
+def test_rpc_reads_arguments_that_are_not_utf8_and_truth_values() -> None:
+    spec = METHODS["answer_permission"]
+
+    assert read_params("send", ["a", "half \udcff"], STREAMS["send"]) == {"agent_id": "a", "message": "half �"}
+    assert read_params("answer_permission", ["a", "q.0", "TRUE"], spec)["allow"] is True
+    assert read_params("answer_permission", ["a", "q.0", "allow=no"], spec)["allow"] is False
+    with pytest.raises(UsageError, match="true or false"):
+        read_params("answer_permission", ["a", "q.0", "1"], spec)

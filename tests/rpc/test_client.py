@@ -232,3 +232,11 @@ def test_file_of_another_server_stays_when_one_ends(tmp_path: Path) -> None:
 def test_impossible_address_is_refused(url: str, token: str, what: str) -> None:
     with pytest.raises(UsageError, match=what):
         Client(url, token)
+
+
+def test_halves_of_characters_are_sent_and_other_objects_are_refused(client: Client) -> None:
+    client.create_agent("halves", model="gpt-5")
+
+    assert client.answer("halves", "half \udcff").startswith("halves: half ")
+    with pytest.raises(UsageError, match="not JSON"):
+        client.answer("halves", object())

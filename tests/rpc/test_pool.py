@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nexus_core import Nexus, SessionExistsError, UnknownNameError, UsageError
+from nexus_core import FileError, Nexus, NexusError, SessionExistsError, UnknownNameError, UsageError
 from nexus_core.agents import tool
 from nexus_core.rpc import (
     AgentConfig,
@@ -369,3 +369,15 @@ def test_files_of_a_directory_are_read_once_for_all_agents(
     asyncio.run(main())
 
     assert len(loads) <= 2
+
+
+@pytest.mark.parametrize("cwd", ["~no-such-user-here", "~no\0user"])
+def test_home_of_a_user_who_does_not_exist_is_a_clear_error(make_nexus: MakeNexus, cwd: str) -> None:
+    async def main() -> None:
+        async with AgentPool(make_nexus()) as pool:
+            await pool.create("a", cwd=cwd)
+
+    with pytest.raises(NexusError) as caught:
+        asyncio.run(main())
+
+    assert isinstance(caught.value, FileError | UsageError)

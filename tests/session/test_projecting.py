@@ -9,7 +9,11 @@ import pytest
 from nexus_core.errors import LedgerError
 from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.testing import write_files
+from nexus_core.thread.cache import TokenSizer
 from nexus_core.thread.projection import DEFAULT_MARKER as SUMMARY
+from nexus_core.thread.projection import project_steps
+from nexus_core.tokens.counters import CachingCounter
+from nexus_core.tokens.estimator import SimpleTokenCounter
 from nexus_core.types.ledger import NewStep, Step
 from nexus_core.types.messages import Message, Text, ToolCall, ToolResult
 from tests.session.conftest import EVERYWHERE, OpenSession
@@ -216,3 +220,27 @@ def test_whoever_takes_back_more_than_there_is_takes_back_all(ledger: StoreLedge
     add_step(ledger, "s", NewStep(kind="revert", closes=True, data={"popped": 5}))
 
     assert open_session().messages == ()
+
+
+def test_a_projection_that_continues_the_last_one_is_the_same_as_one_from_the_start(
+    ledger: StoreLedger, open_session: OpenSession
+) -> None:
+    session = open_session()
+    for number in range(4):
+        session.ask(f"question {number}")
+        reply = session.record(calls(f"a{number}", f"b{number}", name=f"c{number}"))
+        for call in reversed(reply.tool_calls):  # recorded in another order than they were called
+            session.record(call.result(f"found {call.id}"))
+        session.record(says(f"answer {number}", name=f"m{number}"))
+        if number == 2:
+            add_step(ledger, "s", NewStep(kind="revert", closes=True, data={"restores": None, "popped": 2}))
+    session.ask("question 4")
+    steps = steps_of(ledger, "s")
+    counter = CachingCounter(SimpleTokenCounter())
+    shared = TokenSizer(counter)
+
+    continued = [project_steps(steps[:end], shared) for end in range(1, len(steps) + 1)]
+
+    assert continued == [project_steps(steps[:end], TokenSizer(counter)) for end in range(1, len(steps) + 1)]
+    assert shared.projected is not None
+    assert project_steps(steps[3:], shared) == project_steps(steps[3:], TokenSizer(counter))

@@ -42,8 +42,8 @@ from nexus_core.agents.toolsets import ToolsetRunner
 from nexus_core.cli.commands.acp_servers import EditorServers, read_editor_servers
 from nexus_core.cli.commands.chat import name_new_session
 from nexus_core.cli.context import redirect_plugin_output
-from nexus_core.cli.output import CLOCK_PREFIX
 from nexus_core.errors import NexusError, ProviderError
+from nexus_core.history.groups import is_session_start
 from nexus_core.nexus import Nexus
 from nexus_core.text.safety import visible_line
 from nexus_core.transcripts.acp import read_block
@@ -260,9 +260,10 @@ class EditorAgent:
         """Continue a session, and repeat its messages for the editor."""
         nexus = await self._require_session(session_id, cwd)
         await self._open_agent(session_id, cwd, mcp_servers)
-        messages = await asyncio.to_thread(lambda: nexus.session(session_id, any_directory=True).messages)
+        messages = await asyncio.to_thread(lambda: nexus.session(session_id, any_directory=True).original_messages)
         for message in messages:
-            await self._repeat(session_id, message)
+            if not is_session_start(message):
+                await self._repeat(session_id, message)
         return acp.LoadSessionResponse()
 
     async def resume_session(
@@ -287,9 +288,8 @@ class EditorAgent:
         """Continue in a copy of a session."""
         nexus = await self._require_session(session_id, cwd)
         name = await self._reserve_name(nexus)
-        with _protocol_errors():
-            await asyncio.to_thread(lambda: nexus.session(session_id, any_directory=True).fork(name))
-        await self._open_agent(name, cwd, mcp_servers)
+        original = nexus.session(session_id, any_directory=True)
+        await self._open_agent(name, cwd, mcp_servers, fork=lambda: original.fork(name))
         return ForkSessionResponse(session_id=name)
 
     async def list_sessions(
@@ -423,7 +423,10 @@ class EditorAgent:
             raise _invalid(what)
         return True
 
-    async def _open_agent(self, name: str, cwd: str, servers: list[Any] | None = None) -> None:
+    async def _open_agent(
+        self, name: str, cwd: str, servers: list[Any] | None = None, *, fork: Callable[[], object] | None = None
+    ) -> None:
+        """Open the agent of a session. `fork` copies the session last, when nothing can fail any more."""
         key = self._build_key(cwd, self._read_servers(servers)[0])
         if self._keeps_agent(name, key):
             return
@@ -438,6 +441,8 @@ class EditorAgent:
         )
         with _protocol_errors():
             agent = await asyncio.to_thread(open_agent)
+            if fork is not None:
+                await asyncio.to_thread(fork)
         if not self._keeps_agent(name, key):  # a turn may have begun meanwhile
             self._agents[name], self._used[name] = agent, key
 
@@ -490,7 +495,7 @@ class EditorAgent:
 
     async def _repeat(self, session: str, message: Message) -> None:
         if message.role == "user":
-            await self._send(session, acp.update_user_message_text(CLOCK_PREFIX.sub("", message.content, count=1)))
+            await self._send(session, acp.update_user_message_text(message.content))
             return
         for part in message.parts:
             if isinstance(part, Text) and part.text:

@@ -29,12 +29,13 @@ from nexus_core.cli.output import compute_hit_rate, excerpt_call, format_rate
 from nexus_core.cli.run import report_error
 from nexus_core.errors import NexusError
 from nexus_core.text.console import format_count, format_percent
+from nexus_core.text.layout import measure_width
 from nexus_core.text.safety import shorten, visible, visible_line
 from nexus_core.text.secrets import redact
 from nexus_core.tokens.messages import to_compact_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from prompt_toolkit.completion import CompleteEvent
@@ -76,7 +77,7 @@ class TerminalChat:
         self._chat = chat
         self._console = chat.cli.console
         self._allowed: set[str] = set()  # tools that the user allowed for this chat
-        self._status = ""
+        self._status: tuple[str, ...] = ()
         self._output = create_output(stdout=self._console.output)
         self._terminal = QuietTerminal()
         self._commands = ChatCommandRunner(chat, ledger, self._run_turn, self._terminal.paused)
@@ -88,7 +89,7 @@ class TerminalChat:
             key_bindings=build_key_bindings(),
             multiline=True,  # Enter sends nevertheless; pasted lines stay together
             prompt_continuation=". ",
-            bottom_toolbar=lambda: self._status,
+            bottom_toolbar=lambda: fit_status(self._status, self._output.get_size().columns),
             style=_STYLE,
             enable_open_in_editor=True,
             tempfile_suffix=".md",
@@ -156,6 +157,7 @@ class TerminalChat:
                     elif isinstance(event, DoneEvent):
                         stream.close()
                         self._end_turn(event)
+                        self._console.text("")
             finally:
                 end_waiting()
                 stream.close()
@@ -216,17 +218,26 @@ class TerminalChat:
         try:
             self._status = describe_status(self._chat)
         except NexusError as error:  # the status is not worth an error of its own
-            self._status = visible_line(f" {error.what}")
+            self._status = (error.what,)
 
 
-def describe_status(chat: Chat) -> str:
-    """Return model, session, share of the window, share that came from the cache, and cost, in one line."""
+def describe_status(chat: Chat) -> tuple[str, ...]:
+    """Return share of the window, cost, share that came from the cache, model and session; what changes is first."""
     budget, cost = chat.measure()
-    parts = [chat.model, chat.name, f"{format_percent(budget.estimate, budget.limit)} of {budget.limit:,} tokens"]
-    if chat.usage.input_tokens:
-        parts.append(f"{format_rate(compute_hit_rate(chat.usage))} from the cache")
-    parts.append(f"cost {cost}")
-    return visible_line(" " + " · ".join(parts))
+    cached = [f"{format_rate(compute_hit_rate(chat.usage))} from the cache"] if chat.usage.input_tokens else []
+    used = f"{format_percent(budget.estimate, budget.limit)} of {budget.limit:,} tokens"
+    return used, f"cost {cost}", *cached, chat.model, chat.name
+
+
+def fit_status(parts: Sequence[str], columns: int) -> str:
+    """Return as many parts of a status as fit into a line, at least the first one."""
+    line = visible_line(f" {parts[0]}") if parts else ""
+    for part in parts[1:]:
+        longer = visible_line(f"{line} · {part}")
+        if measure_width(longer) >= columns:
+            break
+        line = longer
+    return line
 
 
 def _describe_result(result: ToolResult, seconds: float) -> str:

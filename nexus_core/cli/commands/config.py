@@ -175,6 +175,21 @@ def set_setting(
             for part in nexus.load().active
         ):
             cli.console.message("It takes effect after `nexus trust allow`.")
+        if key in _PROVIDER_CHOICES and not for_all:
+            _warn_of_refused_choice(cli, nexus.load().settings)
+
+
+_PROVIDER_CHOICES = ("provider", "provider.model", "provider.provider")
+
+
+def _warn_of_refused_choice(cli: CliContext, settings: Settings) -> None:
+    """Warn if agents will refuse to be sent to a provider that only the project names."""
+    from nexus_core.agents.agent import refuse_choice_of_project
+
+    try:
+        refuse_choice_of_project(settings, has_model=False)
+    except UsageError as error:
+        cli.console.warning(f"{error.what}: `nexus chat` and other agents refuse it without {error.command}")
 
 
 @app.command(epilog="\b\nExamples:\n  nexus config unset provider.model\n  nexus config unset --global renderer")

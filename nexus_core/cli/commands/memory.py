@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import replace
-from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -16,6 +15,7 @@ from nexus_core.cli.options import ALL_ITEMS, DryRunOption, JsonOption, build_li
 from nexus_core.cli.output import format_time
 from nexus_core.cli.session_lookup import LedgerOption, build_session_option, find_session, open_ledger_nexus
 from nexus_core.errors import UsageError
+from nexus_core.files.places import expand_user
 from nexus_core.memory.forgotten_memories import read_forgotten_memories, record_forgotten_memories
 from nexus_core.memory.recall import (
     build_memory_query,
@@ -408,7 +408,7 @@ def _read_target(nexus: Nexus, text: str, memories: Sequence[Memory]) -> ForgetS
         # A rendered message repeats the user's, which is the one that is found.
         names = {step.id, step.turn} if step.kind == "sealed" else {step.id}
         return ForgetSelection(f"step {step.id}", uris=frozenset(f"{_STEP}{name}" for name in names))
-    path = str((nexus.cwd / Path(text).expanduser()).resolve()) if "\n" not in text else ""
+    path = str((nexus.cwd / expand_user(text)).resolve()) if "\n" not in text else ""
     uris = {memory.source.uri for memory in memories if memory.source.is_file}
     for name in (text, path):
         if name in uris:

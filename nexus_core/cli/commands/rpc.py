@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json as json_format
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nexus_core.cli.options import JsonOption
 from nexus_core.errors import UsageError
-from nexus_core.text.safety import shorten, visible_line
+from nexus_core.text.safety import repair_surrogates, shorten, visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -27,6 +28,7 @@ Examples:
   nexus rpc send reviewer "What changed since Monday?"
 """
 _MAX_SHOWN_CHARACTERS = 100
+_BOOLEANS = {"true": True, "yes": True, "false": False, "no": False}
 
 
 def list_method_names() -> list[str]:
@@ -70,7 +72,7 @@ def rpc(
                 cli.console.text(json_format.dumps(event, ensure_ascii=False))
                 cli.console.output.flush()
         else:
-            _print_turn(cli, client.stream(method, given))
+            _print_turn(cli, str(given.get("agent_id", "")), client.stream(method, given))
 
 
 # ---- parameters -----------------------------------------------------------------------------------------------------
@@ -87,7 +89,7 @@ def read_params(method: str, words: Iterable[str], spec: MethodParameters | None
     Raises:
         UsageError: There are too many, or a value has the wrong type.
     """
-    given = list(words)
+    given = [repair_surrogates(word) for word in words]  # of arguments that are not UTF-8, which JSON must be
     if len(given) == 1 and given[0].lstrip().startswith("{") and (spec is None or "message" not in spec.required):
         return _parse_object(given[0])
     if spec is None:
@@ -122,6 +124,10 @@ def _read_value(name: str, text: str, kinds: Mapping[str, type]) -> Any:  # noqa
             return int(text)
         except ValueError:
             raise UsageError(f"{name} must be a whole number, not {text!r}") from None
+    if kinds[name] is bool:
+        if text.lower() not in _BOOLEANS:
+            raise UsageError(f"{name} must be true or false, not {text!r}")
+        return _BOOLEANS[text.lower()]
     if kinds[name] is object and text.lstrip()[:1] in ("{", "["):  # a message in an API's format
         try:
             return _parse_json(text)
@@ -175,7 +181,7 @@ def _format_value(value: object) -> str:
     return json_format.dumps(value, ensure_ascii=False, indent=2 if is_nested else None)
 
 
-def _print_turn(cli: CliContext, events: Iterable[dict[str, Any]]) -> None:
+def _print_turn(cli: CliContext, agent_id: str, events: Iterable[dict[str, Any]]) -> None:
     """Print the text of a turn as it arrives, and what else happens on standard error."""
     stream = cli.console.stream()
     try:
@@ -184,7 +190,7 @@ def _print_turn(cli: CliContext, events: Iterable[dict[str, Any]]) -> None:
             if kind == "text":
                 stream.write(event["text"])
                 continue
-            if (line := _describe_event(kind, event)) is not None:
+            if (line := _describe_event(kind, agent_id, event)) is not None:
                 stream.close()
                 cli.console.message(visible_line(line), style="dim")
                 stream = cli.console.stream()
@@ -192,7 +198,7 @@ def _print_turn(cli: CliContext, events: Iterable[dict[str, Any]]) -> None:
         stream.close()
 
 
-def _describe_event(kind: str, event: dict[str, Any]) -> str | None:
+def _describe_event(kind: str, agent_id: str, event: dict[str, Any]) -> str | None:
     """Return a line about an event; None for those that a person need not see."""
     if kind == "tool_call":
         arguments = json_format.dumps(event["arguments"], ensure_ascii=False)
@@ -202,7 +208,7 @@ def _describe_event(kind: str, event: dict[str, Any]) -> str | None:
     if kind == "compaction":
         return "(earlier turns were summarized to fit the context window)"
     if kind == "permission":
-        return f"(not run, because nobody can be asked: {event['reason']})"
+        return f"  may it run? `nexus rpc answer_permission {quote(agent_id)} {event['question']} true`, or false"
     if kind == "done" and event["cancelled"]:
         return "(stopped; what was said is stored)"
     return None

@@ -32,6 +32,7 @@ Examples:
   nexus serve --port 0 -m claude-sonnet-5
 """
 _DEFAULT_PORT = 8765  # as in nexus_core.rpc.server, which needs the extra
+_QUESTION_SECONDS = 60  # for a person at a client; a client that answers nothing must not hold a turn for ever
 
 
 @app.command(epilog=EXAMPLES)
@@ -44,6 +45,10 @@ def serve(
     model: Annotated[str, build_model_option("Call this model; provider.model by default.")] = "",
     provider: ProviderOption = "",
     level: LevelOption = "",
+    question_seconds: Annotated[
+        int,
+        typer.Option("--question-seconds", metavar="N", min=0, help="Wait so long for a permission; 0 asks nothing."),
+    ] = _QUESTION_SECONDS,
     ledger: LedgerOption = "",
     json: JsonOption = False,
 ) -> None:
@@ -65,13 +70,19 @@ def serve(
     with open_ledger_nexus(ctx, ledger, writes=True) as nexus, lock_server_file(nexus.home):
         listener = open_listener(port)
         try:
-            asyncio.run(_serve(cli, nexus, listener, config, json=json))
+            asyncio.run(_serve(cli, nexus, listener, config, question_seconds=question_seconds, json=json))
         finally:
             listener.close()
 
 
 async def _serve(
-    cli: CliContext, nexus: Nexus, listener: socket, config: dict[str, dict[str, str]], *, json: bool
+    cli: CliContext,
+    nexus: Nexus,
+    listener: socket,
+    config: dict[str, dict[str, str]],
+    *,
+    question_seconds: int,
+    json: bool,
 ) -> None:
     from nexus_core.agents.toolsets import ToolsetRunner
     from nexus_core.rpc.pool import AgentPool, SharedComponents
@@ -79,7 +90,11 @@ async def _serve(
     from nexus_core.rpc.server_file import ServerAddress, write_server_file
 
     with ToolsetRunner(nexus.host, nexus) as toolsets:
-        pool = AgentPool(SharedComponents(config=config, nexus=nexus, tools=[toolsets], mode="server"))
+        pool = AgentPool(
+            SharedComponents(
+                config=config, nexus=nexus, tools=[toolsets], question_seconds=question_seconds, mode="server"
+            )
+        )
         server = RpcServer(pool)
         host, port = listener.getsockname()
         address = ServerAddress(f"http://{host}:{port}", server.token, os.getpid())

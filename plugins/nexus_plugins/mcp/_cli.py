@@ -623,7 +623,7 @@ def _find_import_source(cli: CommandContext, source: str) -> tuple[Path, ServerF
                 f"{dialect.tool} has no servers here", where=str(candidates[0]), hint="name a file instead"
             )
         return path, dialect
-    path = Path(source).expanduser()
+    path = Path(os.path.expanduser(source))  # noqa: PTH111 - never fails
     path = path if path.is_absolute() else cli.cwd / path
     if not path.is_file():
         if path.suffix or "/" in source:

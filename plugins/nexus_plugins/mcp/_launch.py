@@ -102,7 +102,7 @@ def prepare_launch(server: MCPServerWithOrigin, loaded: LoadedLayers, request: R
         if not _is_unset_passthrough(name, value)
     }
     if config.env_file:
-        path = folder / Path(resolve(config.env_file, "the file with variables")).expanduser()
+        path = folder / os.path.expanduser(resolve(config.env_file, "the file with variables"))  # noqa: PTH111 - never fails
         env = read_env_file(path, config.name, None if is_own else folder) | env
     headers = {name: resolve(value, f"header {name!r}") for name, value in config.headers.items()}
     command = tuple(resolve(word, "the command") for word in config.command)

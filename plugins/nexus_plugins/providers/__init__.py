@@ -2,6 +2,7 @@
 
 _providers.py      providers of models for agents
 _endpoint.py       HTTP requests to an endpoint: whole or streamed, with retries and time-outs
+_connections.py    connections that all requests of the process share
 _formats.py        request bodies, replies and stream events of the four APIs
 _command.py        a summarizer that runs a program
 _summarizers.py    the summarizers that the settings name, and findings about them

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import random
-import socket
 import time
 from base64 import b64encode
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
-from functools import lru_cache
 from importlib.util import find_spec
+from threading import Timer
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core import MissingExtraError, ProviderError, __version__
 from nexus_core.plugin import CancelSignal, Extra
+from nexus_plugins.providers._connections import open_response
 from nexus_plugins.providers._formats import (
     FORMATS,
     UnreadableReplyError,
@@ -33,10 +32,9 @@ from nexus_plugins.providers._formats import (
     take_client_options,
 )
 from nexus_plugins.providers._secrets import EnvironmentVariableError, read_secrets
-from nexus_plugins.providers._settings import get_server, is_encrypted
+from nexus_plugins.providers._settings import get_server
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Callable, Generator, Iterator, Mapping
 
     import httpx2
@@ -185,14 +183,16 @@ class EndpointClient:
         attempt = 0
         while not cancel.is_set:
             attempt += 1
-            pieces = stream_request(outgoing, self.endpoint.timeout, cancel)
-            try:
-                opened = next(pieces).mask(secrets)
-                if isinstance(opened, HttpResponse) and opened.is_success:
-                    yield from self._read_events(opened, pieces, secrets, attempt)
-                    return
-            finally:
-                pieces.close()
+            with _linked_signal(cancel) as ended:
+                pieces = stream_request(outgoing, self.endpoint.timeout, ended)
+                try:
+                    opened = next(pieces).mask(secrets)
+                    if isinstance(opened, HttpResponse) and opened.is_success:
+                        if (yield from self._read_events(opened, pieces, secrets, attempt)):
+                            _drain(pieces, ended)
+                        return
+                finally:
+                    pieces.close()
             wait = compute_wait(opened, attempt, self.timing)
             if attempt > self.endpoint.max_retries or wait is None:
                 raise self._build_response_error(opened, secrets, attempt)
@@ -205,7 +205,8 @@ class EndpointClient:
         pieces: Iterator[HttpResponse | HttpFailure],
         secrets: EnvironmentSecrets,
         attempts: int,
-    ) -> Iterator[tuple[bool, dict[str, Any]]]:
+    ) -> Generator[tuple[bool, dict[str, Any]], None, bool]:
+        """Yield the events of a stream; return True if more may follow the last one."""
         is_whole = "json" in opened.headers.get("content-type", "")
         buffer = EventBuffer()
         whole: list[bytes] = []
@@ -219,7 +220,7 @@ class EndpointClient:
                     continue
                 for data in buffer.add(piece.body):
                     if data == "[DONE]":
-                        return
+                        return True
                     yield False, _parse_event(data, secrets)
             for data in buffer.finish():
                 yield False, _parse_event(data, secrets)
@@ -227,6 +228,7 @@ class EndpointClient:
                 yield True, _parse_event(b"".join(whole).decode("utf-8", "replace"), secrets)
         except UnreadableReplyError as error:
             raise self.error(str(error), secrets, hint=RESEND_HINT, status=opened.status, attempts=attempts) from None
+        return False
 
     def error(
         self,
@@ -294,6 +296,29 @@ class EndpointClient:
         return HttpRequest(url, encoded, headers)
 
 
+@contextmanager
+def _linked_signal(cancel: CancelSignal) -> Iterator[CancelSignal]:
+    """Yield a signal that is set with another, and can be set alone."""
+    linked = CancelSignal()
+    cancel.on_cancel(linked.cancel)
+    try:
+        yield linked
+    finally:
+        cancel.forget(linked.cancel)
+
+
+def _drain(pieces: Iterator[HttpResponse | HttpFailure], ended: CancelSignal) -> None:
+    """Read what follows the last event, so that the connection can be used again; a server has little time for it."""
+    timer = Timer(DRAIN_SECONDS, ended.cancel)
+    timer.daemon = True
+    timer.start()
+    try:
+        for _ in pieces:
+            pass
+    finally:
+        timer.cancel()
+
+
 def _parse_event(data: str, secrets: EnvironmentSecrets) -> dict[str, Any]:
     """Return an event of a stream, with secrets masked.
 
@@ -350,10 +375,10 @@ MAX_RESPONSE_BYTES = 8 * 1024 * 1024
 """Bytes of a response; the longest summary has a tenth of that."""
 MAX_STREAM_BYTES = 64 * 1024 * 1024
 """Bytes of a streamed response, whose events repeat names and ids for each piece of text."""
+DRAIN_SECONDS = 0.25
+"""For the end of a stream after its last event; it is in the same packet, unless the server never sends it."""
 MAX_ERROR_BYTES = 64 * 1024
 """Bytes that are read of an error response."""
-CONNECT_SECONDS = 10.0
-"""Timeout of the connection in seconds."""
 
 
 class HttpResponse(NamedTuple):
@@ -448,29 +473,10 @@ def stream_request(
     """
     import httpx2
 
-    timeout = httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
-    connections: list[Any] = []
-
-    def note_connection(name: str, info: Mapping[str, Any]) -> None:
-        if name.endswith(("connect_tcp.complete", "start_tls.complete")):
-            connections.append(info["return_value"])
-
-    def close() -> None:
-        for connection in connections:
-            with suppress(Exception):  # it may be closed already
-                connection.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
-
     try:
-        encrypted = is_encrypted(outgoing.url)
-        with httpx2.Client(
-            timeout=timeout, follow_redirects=False, trust_env=encrypted, verify=get_ssl_context(encrypted=encrypted)
-        ) as client:
-            headers = {name: _reveal_header(value) for name, value in outgoing.headers.items()}
-            cancel.on_cancel(close)
-            with client.stream(
-                "POST", outgoing.url, content=outgoing.body, headers=headers, extensions={"trace": note_connection}
-            ) as response:
-                yield from _read_response(response, seconds)
+        headers = {name: _reveal_header(value) for name, value in outgoing.headers.items()}
+        with open_response(outgoing.url, outgoing.body, headers, seconds, cancel) as response:
+            yield from _read_response(response, seconds)
     except (httpx2.ReadTimeout, httpx2.WriteTimeout):
         yield _build_timeout_failure(seconds)
     except httpx2.TransportError as error:
@@ -480,33 +486,6 @@ def stream_request(
         )
     except Exception as error:  # noqa: BLE001 - a traceback would show the key; an unusable proxy is an ImportError
         yield HttpFailure(f"could not be asked: {_describe_error(error)}", is_retryable=False)
-    finally:
-        cancel.forget(close)
-
-
-_CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE")
-
-
-def get_ssl_context(*, encrypted: bool) -> ssl.SSLContext:
-    """Return the TLS settings of a connection, the same for all clients, agents and threads.
-
-    Loading the certificate authorities takes longer than all else that a client does before it connects.
-
-    Args:
-        encrypted: False for a connection without TLS, whose settings trust no authority at all.
-    """
-    return _load_ssl_context(
-        encrypted, *(os.environ.get(name) if encrypted else None for name in _CERTIFICATE_VARIABLES)
-    )
-
-
-@lru_cache(maxsize=8)
-def _load_ssl_context(encrypted: bool, *_variables: str | None) -> ssl.SSLContext:
-    import ssl
-
-    import httpx2
-
-    return httpx2.create_ssl_context() if encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def _read_response(response: httpx2.Response, seconds: float) -> Iterator[HttpResponse | HttpFailure]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from nexus_core import ConfigError, MessageError, get_dialect
 from nexus_core.plugin import Provider, ProviderReply, ProviderToolCall, ProviderUsage, TextDelta
+from nexus_plugins.providers._connections import CONNECTIONS
 from nexus_plugins.providers._endpoint import RESEND_HINT, EndpointClient
 from nexus_plugins.providers._formats import FORMATS
 from nexus_plugins.providers._secrets import is_variable_set
@@ -40,11 +41,12 @@ def build_providers(loaded: LoadedLayers) -> Iterator[Provider]:
     """
     endpoints = read_provider_settings(loaded).endpoints
     for name, endpoint in endpoints.items():
-        yield Provider(name=name, stream=EndpointProvider(EndpointClient(name, endpoint)))
+        client = EndpointClient(name, endpoint)
+        yield Provider(name=name, stream=EndpointProvider(client), close=CONNECTIONS.close_idle)
     for api in FORMATS:
         if api not in endpoints:
             client = EndpointClient(api, _build_endpoint(loaded, api), where="provider")
-            yield Provider(name=api, stream=EndpointProvider(client))
+            yield Provider(name=api, stream=EndpointProvider(client), close=CONNECTIONS.close_idle)
 
 
 def _build_endpoint(loaded: LoadedLayers, api: str) -> Endpoint:

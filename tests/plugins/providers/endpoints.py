@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from email.message import Message as Headers
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Semaphore, Thread
 from typing import Any
 
 from nexus_core.plugin import SummaryRequest
@@ -31,6 +31,7 @@ class Answer:
         body: What it sends: JSON, or bytes as they are.
         raw: Whether the bytes are all it sends, without status and headers.
         pause: Seconds between two bytes; forever, if there is nothing to send.
+        holds: Whether the connection stays open after raw bytes.
     """
 
     body: object = b""
@@ -38,11 +39,15 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
     raw: bool = False
     pause: float = 0
+    holds: bool = False
 
 
 @dataclass
 class Server:
-    """Where it listens, what it was sent, and what it answers: one after the other, the last one ever again."""
+    """Where it listens, what it was sent, and what it answers: one after the other, the last one ever again.
+
+    `connections` counts those that were made, and `ended_connections` is released once for each that has ended.
+    """
 
     url: str = ""
     answers: list[Answer] = field(default_factory=list)
@@ -50,6 +55,8 @@ class Server:
     paths: list[str] = field(default_factory=list)
     headers: list[Headers] = field(default_factory=list)
     heard: Event = field(default_factory=Event)
+    connections: int = 0
+    ended_connections: Semaphore = field(default_factory=lambda: Semaphore(0))
     closing: Event = field(default_factory=Event)
 
     @property
@@ -62,45 +69,61 @@ class Server:
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
-def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            server.paths.append(self.path)
-            server.headers.append(self.headers)
-            server.bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            server.heard.set()
-            answer = server.next()
-            sent = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
-            if not answer.raw:
-                self.send_response(answer.status)
-                for name, value in ({"Content-Length": str(len(sent))} | dict(answer.headers)).items():
-                    self.send_header(name, value)
-                self.end_headers()
-            self._send(sent, answer.pause)
+class _Handler(BaseHTTPRequestHandler):
+    told: Server
 
-        def _send(self, sent: bytes, pause: float) -> None:
-            try:
-                for part in [sent] if not pause else [bytes([each]) for each in sent]:
-                    self.wfile.write(part)
-                    if pause and server.closing.wait(pause):
-                        return
-            except OSError:  # whoever asked has gone
-                return
-            if pause and not sent:
-                server.closing.wait()
+    def setup(self) -> None:
+        super().setup()
+        self.told.connections += 1
 
-        def log_message(self, *_: object) -> None:
-            pass
+    def finish(self) -> None:
+        super().finish()
+        self.told.ended_connections.release()
 
-    return Handler
+    def do_POST(self) -> None:
+        self.told.paths.append(self.path)
+        self.told.headers.append(self.headers)
+        self.told.bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.told.heard.set()
+        answer = self.told.next()
+        sent = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
+        self._send_head(answer, len(sent))
+        self._send(sent, answer.pause)
+
+    def _send_head(self, answer: Answer, size: int) -> None:
+        if answer.raw:
+            self.close_connection = not answer.holds
+            return
+        self.send_response(answer.status)
+        for name, value in ({"Content-Length": str(size)} | dict(answer.headers)).items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def _send(self, sent: bytes, pause: float) -> None:
+        try:
+            for part in [sent] if not pause else [bytes([each]) for each in sent]:
+                self.wfile.write(part)
+                if pause and self.told.closing.wait(pause):
+                    return
+        except OSError:  # whoever asked has gone
+            return
+        if pause and not sent:
+            self.told.closing.wait()
+
+    def log_message(self, *_: object) -> None:
+        pass
 
 
 @contextmanager
-def serving(*answers: Answer, certificate: Path | None = None) -> Iterator[Server]:
-    """A server on the loopback interface, for as long as it is needed; with a certificate, an encrypted one."""
+def serving(*answers: Answer, certificate: Path | None = None, keeps: bool = False) -> Iterator[Server]:
+    """A server on the loopback interface, for as long as it is needed; with a certificate, an encrypted one.
+
+    `keeps` lets it keep connections open for the next request.
+    """
     server = Server(answers=list(answers))
 
-    listening = ThreadingHTTPServer(("127.0.0.1", 0), _handler(server))
+    fields = {"told": server, "protocol_version": "HTTP/1.1" if keeps else "HTTP/1.0"}
+    listening = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), fields))
     listening.daemon_threads = True
     server.url = f"http://127.0.0.1:{listening.server_port}"
     if certificate is not None:

@@ -17,6 +17,7 @@ from nexus_core.cli.output import format_time
 from nexus_core.cli.session_lookup import LedgerOption, build_session_option, find_session, open_ledger_nexus
 from nexus_core.compaction.evidence import shorten_step_id
 from nexus_core.errors import UsageError
+from nexus_core.files.places import expand_user
 from nexus_core.ledger.queries import find_sessions_to_search
 from nexus_core.ledger.search import find_quote, search_session
 from nexus_core.memory.search import StepQuery, search_steps
@@ -173,7 +174,7 @@ class SearchFilters(NamedTuple):
         Raises:
             UsageError: A time cannot be read.
         """
-        wanted = str(Path(cli.cwd, Path(directory).expanduser()).resolve()) if directory else None
+        wanted = str(Path(cli.cwd, expand_user(directory)).resolve()) if directory else None
         if here and wanted is None:
             wanted = str(cli.cwd)
         since_ms, until_ms = parse_search_time(since), parse_search_time(until)

@@ -35,10 +35,14 @@ def parse_path(url: str) -> Path:
     """Return the path of a `sqlite:///path` URL.
 
     Raises:
-        LedgerError: The URL has no path.
+        LedgerError: The URL has no path, or it is in the home of a user who does not exist.
     """
     path = url.removeprefix(URL_PREFIX)
     if path == url or not path or path.endswith("/"):
         hint = "write sqlite:///ledger.db, or sqlite:////var/lib/ledger.db from the root"
         raise LedgerError(f"{without_secret(url)!r} names no file", hint=hint)
-    return Path(path).expanduser()
+    try:
+        return Path(path).expanduser()
+    except (RuntimeError, ValueError):
+        hint = "write the path of the directory in place of ~"
+        raise LedgerError(f"{without_secret(url)!r} names a home directory that cannot be found", hint=hint) from None
