@@ -423,11 +423,13 @@ def answer_query(
     """
     project = _ProjectSearch(context, load_in)
     named = [*_explain_setting(context, query), *_explain_server(context, query)]
-    found = project.explain_path(query) or ([] if named else project.explain_directory(query))
+    found = project.explain_path(query)
+    if not found and not named:
+        found = sorted(project.explain_directory(query), key=_rank_readers)
     # A word may name a file or directory and also occur in a sentence.
     is_path = query.startswith(".") or os.sep in query or os.path.splitext(query)[1] != ""  # noqa: PTH122 - any text
     if named or (found and is_path):
-        return QueryExplanations([*named, *sorted(found, key=_rank_readers)])
+        return QueryExplanations([*named, *found])
     answer = project.explain_sentence(query)
     known = {each.place for each in found}
     more = [each for each in answer.explanations if each.place.rpartition(":")[0] not in known]
@@ -437,7 +439,9 @@ def answer_query(
 def _rank_readers(explanation: Explanation) -> int:
     """Return 0 for what the agent that was asked about reads, 1 for what another one reads, 2 for files of no agent."""
     statuses = [each.status for each in explanation.readers]
-    if not statuses or statuses[0] == "read":
+    if not statuses:
+        return 2 if explanation.remark.startswith("not ") else 0  # such as a file that is not there
+    if statuses[0] == "read":
         return 0
     return 1 if any(status != "unread" for status in statuses) else 2
 
