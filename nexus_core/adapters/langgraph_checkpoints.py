@@ -29,7 +29,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from nexus_core.adapters.framework_sessions import FrameworkSessions, build_state_step, read_exact_label
 from nexus_core.adapters.langgraph import convert_message
-from nexus_core.adapters.shown_messages import ShownMessages, build_turn_step
+from nexus_core.adapters.synced_messages import SyncedMessages, build_turn_step
 from nexus_core.dialects.registry import get_dialect
 from nexus_core.errors import LedgerError, MessageError, UsageError
 from nexus_core.nexus import Nexus
@@ -106,7 +106,7 @@ class CheckpointLog:
         self.tip: Step | None = None
         self.checkpoints: dict[str, dict[str, StoredCheckpoint]] = {}
         self.writes: dict[tuple[str, str], dict[tuple[str, int], StoredWrite]] = {}
-        self.shown: ShownMessages[int] = ShownMessages()
+        self.shown: SyncedMessages[int] = SyncedMessages()
         self.elements: list[Encoded] = []
         self._numbers: dict[Encoded, int] = {}
         self._versions: dict[tuple[str, str, str], Any] = {}

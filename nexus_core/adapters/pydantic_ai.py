@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from nexus_core.history.fit import FitResult
 
 
-class ChatDict(NamedTuple):
+class SourcedChatMessage(NamedTuple):
     """A dict of OpenAI's chat API for one part of a request, or for a whole response.
 
     Attributes:
@@ -89,11 +89,13 @@ def fit_model_messages(messages: Sequence[ModelMessage], **options: Any) -> list
     return _rebuild_messages(messages, chat, [_find_source(body, known, results) for body in fitted.messages])
 
 
-def convert_model_message(message: ModelMessage, index: int = 0) -> list[ChatDict]:
+def convert_model_message(message: ModelMessage, index: int = 0) -> list[SourcedChatMessage]:
     """Return a message of pydantic-ai as dicts of OpenAI's chat API. A part that no API has gives none."""
     if isinstance(message, ModelResponse):
-        return [ChatDict(_convert_response(message), index, None)]
-    return [ChatDict(body, index, part) for part in message.parts if (body := _convert_part(part)) is not None]
+        return [SourcedChatMessage(_convert_response(message), index, None)]
+    return [
+        SourcedChatMessage(body, index, part) for part in message.parts if (body := _convert_part(part)) is not None
+    ]
 
 
 def read_model_message(message: ModelMessage) -> list[Message]:
@@ -177,8 +179,8 @@ def _convert_content(content: Any) -> dict[str, Any]:  # noqa: ANN401 - what a u
 
 
 def _find_source(
-    body: dict[str, Any], known: dict[int, ChatDict], results: dict[str, ChatDict]
-) -> ChatDict | dict[str, Any]:
+    body: dict[str, Any], known: dict[int, SourcedChatMessage], results: dict[str, SourcedChatMessage]
+) -> SourcedChatMessage | dict[str, Any]:
     """Return where a fitted dict comes from: itself if it is unknown, a copy of its part if that was truncated."""
     if id(body) in known:
         return known[id(body)]
@@ -188,20 +190,22 @@ def _find_source(
 
 
 def _rebuild_messages(
-    messages: Sequence[ModelMessage], chat: Sequence[ChatDict], fitted: Sequence[ChatDict | dict[str, Any]]
+    messages: Sequence[ModelMessage],
+    chat: Sequence[SourcedChatMessage],
+    fitted: Sequence[SourcedChatMessage | dict[str, Any]],
 ) -> list[ModelMessage]:
     """Return the messages of fitted dicts, the caller's own where nothing was changed."""
     whole: dict[int, list[Any]] = {}
     for each in chat:
         whole.setdefault(each.message, []).append(each.part)
     rebuilt: list[ModelMessage] = []
-    for index, group in groupby(fitted, lambda each: each.message if isinstance(each, ChatDict) else None):
+    for index, group in groupby(fitted, lambda each: each.message if isinstance(each, SourcedChatMessage) else None):
         sources = list(group)
         if index is None:
             rebuilt += [_create_message(each) for each in sources if isinstance(each, dict)]
             continue
         message = messages[index]
-        parts = [each.part for each in sources if isinstance(each, ChatDict)]
+        parts = [each.part for each in sources if isinstance(each, SourcedChatMessage)]
         is_same = len(parts) == len(whole[index]) and all(map(_is_same, parts, whole[index]))
         if is_same or isinstance(message, ModelResponse):
             rebuilt.append(message)

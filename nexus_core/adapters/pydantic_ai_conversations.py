@@ -21,7 +21,7 @@ from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse
 
 from nexus_core.adapters.framework_sessions import FrameworkSessions, build_state_step, read_exact_label
 from nexus_core.adapters.pydantic_ai import read_model_message, read_model_usage
-from nexus_core.adapters.shown_messages import ShownMessages, build_turn_step
+from nexus_core.adapters.synced_messages import SyncedMessages, build_turn_step
 from nexus_core.ledger.ledger import walk_back
 from nexus_core.nexus import Nexus
 from nexus_core.runner import run_to_completion
@@ -60,7 +60,7 @@ class ConversationLog:
         self.tip: Step | None = None
         self.record: ConversationRecord | None = None
         self.entries: dict[str, StoredEntry] = {}
-        self.shown: ShownMessages[str] = ShownMessages()
+        self.shown: SyncedMessages[str] = SyncedMessages()
 
     def read(self, steps: Iterable[Step]) -> None:
         """Add the next steps of the session."""

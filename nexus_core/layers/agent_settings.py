@@ -115,7 +115,7 @@ def build_agent_home_layer(directory: Path, cwd: Path) -> Layer:
     return Layer("global", directory, "global")
 
 
-class NamedInstructions(NamedTuple):
+class InstructionPattern(NamedTuple):
     """Instruction files that a settings file names.
 
     Attributes:
@@ -153,7 +153,7 @@ class AgentSettings:
     excludes: tuple[str, ...] = ()
     mode: InstructionFilesMode = "claude-md"
     policy: tuple[str, Path] | None = None
-    instructions: tuple[NamedInstructions, ...] = ()
+    instructions: tuple[InstructionPattern, ...] = ()
     findings: tuple[Finding, ...] = ()
     skipped: tuple[SkippedFile, ...] = ()
 
@@ -293,7 +293,7 @@ def read_opencode_settings(cwd: Path, homes: AgentHomes) -> AgentSettings:
     for directory in reversed([each for each in (cwd, *cwd.parents) if each.is_relative_to(root)]):
         paths += [(directory / place / name, project) for place in ("", ".opencode") for name in OPENCODE_CONFIGS]
     instructions = [
-        NamedInstructions(each, path, layer.is_own)
+        InstructionPattern(each, path, layer.is_own)
         for path, layer in paths
         for each in files.texts(files.read_json(path, LayerReader(layer)), path, "instructions")
     ]

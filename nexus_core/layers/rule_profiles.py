@@ -20,7 +20,7 @@ from nexus_core.types.plugins import Finding
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from nexus_core.layers.agent_settings import NamedInstructions
+    from nexus_core.layers.agent_settings import InstructionPattern
     from nexus_core.layers.instruction_files import InstructionReader, SearchDirectory
 
 _AGENTS_FILE = "AGENTS.md"
@@ -162,7 +162,7 @@ def _read_opencode_user(reader: InstructionReader) -> None:
 
 
 def _read_named_instructions(
-    reader: InstructionReader, places: Sequence[SearchDirectory], named: NamedInstructions
+    reader: InstructionReader, places: Sequence[SearchDirectory], named: InstructionPattern
 ) -> None:
     """Read the files that opencode's settings name. A URL is not fetched, and a project names only its own files."""
     pattern = named.pattern

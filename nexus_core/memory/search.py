@@ -480,7 +480,7 @@ def _build_result(
     ), others
 
 
-class _QuotedTurn(NamedTuple):
+class _AdjacentMessage(NamedTuple):
     """The question or the answer beside a hit, and its step."""
 
     question: str
@@ -490,7 +490,7 @@ class _QuotedTurn(NamedTuple):
 
 def _read_answers(
     index: StepIndex, hits: Sequence[ScoredStep], read_steps: StepReader, stems: set[str]
-) -> dict[int, _QuotedTurn]:
+) -> dict[int, _AdjacentMessage]:
     """Return the question of each reply and the reply to each question among hits, by the ids of the hits."""
     wanted: dict[int, tuple[int, bool]] = {}
     for each in hits:
@@ -507,11 +507,11 @@ def _read_answers(
         if beside in (questions if is_question else replies)
     }
     steps = read_steps([ScoredStep(0.0, beside, facts[beside]) for beside, _ in found.values()]) if found else {}
-    quoted: dict[int, _QuotedTurn] = {}
+    quoted: dict[int, _AdjacentMessage] = {}
     for id_, (beside, is_question) in found.items():
         if beside in steps:
             text = find_snippet(steps[beside], stems, MAX_ANSWER_CHARACTERS)
-            quoted[id_] = _QuotedTurn(text if is_question else "", "" if is_question else text, steps[beside].id)
+            quoted[id_] = _AdjacentMessage(text if is_question else "", "" if is_question else text, steps[beside].id)
     return quoted
 
 

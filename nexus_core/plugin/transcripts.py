@@ -1,4 +1,4 @@
-"""Values and helpers for plugins that read the transcripts of other programs.
+"""Values and helpers for plugins that read and write the transcripts of other programs.
 
 A reader is a module with a `TranscriptFormat`, which a plugin names in `nexus_transcripts`. Its `score_line` gets the
 outline of a line: the keys with empty values, and the texts of `type`, `role`, `kind`, `source` and `schema_version`.
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     )
     from nexus_core.transcripts.read import read_transcript
     from nexus_core.transcripts.writer import (
-        ExportAccount,
+        ExportReport,
         PortableCompaction,
         PortableConversation,
         PortableMessage,
@@ -65,14 +65,13 @@ if TYPE_CHECKING:
         format_json,
         format_media_url,
         has_data,
-        join_result,
         write_arguments,
     )
     from nexus_core.types.messages import Stop as Stop  # noqa: PLC0414 - a type, and not in __all__
 
 _HOMES = {
     "EntryCollector": "nexus_core.transcripts.collector",
-    "ExportAccount": "nexus_core.transcripts.writer",
+    "ExportReport": "nexus_core.transcripts.writer",
     "JsonLine": "nexus_core.transcripts.base",
     "LineAccount": "nexus_core.transcripts.base",
     "LocatedValue": "nexus_core.transcripts.base",
@@ -102,7 +101,6 @@ _HOMES = {
     "format_media_url": "nexus_core.transcripts.writer",
     "has_data": "nexus_core.transcripts.writer",
     "is_shallow": "nexus_core.transcripts.collector",
-    "join_result": "nexus_core.transcripts.writer",
     "list_objects": "nexus_core.transcripts.base",
     "locate_elements": "nexus_core.transcripts.base",
     "read_blocks": "nexus_core.transcripts.collector",
@@ -124,7 +122,7 @@ __all__ = [
     "SCORE_OWN",
     "SCORE_SHARED",
     "EntryCollector",
-    "ExportAccount",
+    "ExportReport",
     "JsonLine",
     "LineAccount",
     "LocatedValue",
@@ -151,7 +149,6 @@ __all__ = [
     "format_media_url",
     "has_data",
     "is_shallow",
-    "join_result",
     "list_objects",
     "locate_elements",
     "read_blocks",

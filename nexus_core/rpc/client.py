@@ -43,8 +43,8 @@ _EVENT_STREAM = "text/event-stream"
 _STREAM_HEADERS = {"Accept": _EVENT_STREAM}
 
 
-class _RpcSession:
-    """What Client and AsyncClient have in common: address, numbers of requests, and what requests and responses mean.
+class _BaseClient:
+    """Base of Client and AsyncClient: the address, the numbers of requests, and the reading of responses.
 
     A subclass sends `content` to the server, and passes each response on. Arguments are those of `Client`.
     """
@@ -112,7 +112,7 @@ class _RpcSession:
         return str(response.headers.get("content-type", "")).startswith(_EVENT_STREAM)
 
 
-class Client(_RpcSession):
+class Client(_BaseClient):
     """The methods of a running server. Use it in a `with` block, or close it; safe to use from several threads.
 
     Args:
@@ -270,7 +270,7 @@ class Client(_RpcSession):
         return list(self.call("shutdown")["running"])
 
 
-class AsyncClient(_RpcSession):
+class AsyncClient(_BaseClient):
     """The methods of a running server for an asynchronous program: `Client` with `await` and `async for`.
 
     Args:

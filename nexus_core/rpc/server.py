@@ -276,7 +276,7 @@ class _ClosingServer(uvicorn.Server):
                 transport.abort()
 
 
-class _JoinedWrites:
+class _BatchingTransport:
     """A transport that sends what is written at the same moment at once: the headers of a response with its body."""
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
@@ -308,7 +308,7 @@ class _TimedProtocol(H11Protocol):
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        joined: Any = _JoinedWrites(transport, self.loop)
+        joined: Any = _BatchingTransport(transport, self.loop)
         super().connection_made(joined)
         self._restart()
 

@@ -34,12 +34,12 @@ PLACEHOLDER_STEP_ID = "0" * 26
 """As long as a step id, which does not exist before the step is recorded."""
 
 
-class ProjectedSteps(NamedTuple):
+class ProjectionPrefix(NamedTuple):
     """The first steps of a projection, up to the start of a turn, and the messages that they became.
 
     Attributes:
         steps: The ids of the steps.
-        items: Their messages. Whoever continues the projection copies the list.
+        items: Their messages. A projection that starts with them copies the list.
     """
 
     steps: list[str]
@@ -49,8 +49,8 @@ class ProjectedSteps(NamedTuple):
 class MessageSizer(Protocol):
     """Protocol: token and byte sizes of messages."""
 
-    projected: ProjectedSteps | None
-    """Where the next projection of the same thread may start; None if it starts at the first step."""
+    projected: ProjectionPrefix | None
+    """The prefix with which the next projection of the same thread may start; None to start at the first step."""
 
     @property
     def name(self) -> str:
@@ -78,7 +78,7 @@ class NullSizer:
 
     name = ""
     items_by_step: Mapping[str, tuple[HistoryItem, ...]] = MappingProxyType({})
-    projected: ProjectedSteps | None = None
+    projected: ProjectionPrefix | None = None
 
     def cache_items(self, step: str, items: tuple[HistoryItem, ...]) -> None:
         """Do nothing."""
@@ -116,7 +116,7 @@ class TokenSizer:
     def __init__(self, counter: CachingCounter) -> None:
         self.counter = counter
         self.items_by_step: dict[str, tuple[HistoryItem, ...]] = {}
-        self.projected: ProjectedSteps | None = None
+        self.projected: ProjectionPrefix | None = None
         self.groups: dict[object, GroupedItems] = {}
         self.placements: dict[tuple[str, int, int], Placement] = {}
         self._step_tokens: dict[str, list[int]] = {}

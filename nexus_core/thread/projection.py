@@ -12,7 +12,7 @@ from nexus_core.errors import LedgerError
 from nexus_core.history.shorten import REQUEST_BYTES_RULE
 from nexus_core.history.truncation import PREVIEW_TURN, HistoryItem
 from nexus_core.text.safety import neutralize
-from nexus_core.thread.cache import ProjectedSteps, get_sent_messages
+from nexus_core.thread.cache import ProjectionPrefix, get_sent_messages
 from nexus_core.thread.state import MARKER_KINDS
 from nexus_core.types.budget import Decision
 from nexus_core.types.messages import Message
@@ -274,7 +274,7 @@ def project_steps(steps: Iterable[Step], sizer: MessageSizer, turn: str = "") ->
             _count_last(projection, uncounted, sizer)
         uncounted = step if _opens_turn(step) else None
         if index == newest_turn and not results:
-            sizer.projected = ProjectedSteps([each.id for each in steps[:index]], projection.copy())
+            sizer.projected = ProjectionPrefix([each.id for each in steps[:index]], projection.copy())
         items = _build_uncounted_items(step) if uncounted else _get_items(step, sizer)
         if not items:
             continue

@@ -21,7 +21,7 @@ from nexus_core.transcripts.writer import (
 from nexus_core.types.messages import Image, Message
 
 if TYPE_CHECKING:
-    from nexus_core.transcripts.writer import ExportAccount, PortableCompaction, PortableConversation
+    from nexus_core.transcripts.writer import ExportReport, PortableCompaction, PortableConversation
     from nexus_core.types.messages import File, Usage
 
 _VERSION = "2.1.0"
@@ -31,9 +31,9 @@ _IMAGE_MIMES = ("image/gif", "image/jpeg", "image/png", "image/webp")
 _DOCUMENT_MIMES = ("application/pdf", "text/plain")
 
 
-def write_session(conversation: PortableConversation, account: ExportAccount) -> str:
+def write_session(conversation: PortableConversation, report: ExportReport) -> str:
     """Return the lines of a session."""
-    return _ClaudeSessionWriter(conversation, account).write()
+    return _ClaudeSessionWriter(conversation, report).write()
 
 
 def locate_session(conversation: PortableConversation) -> ResumeHint:
@@ -44,9 +44,9 @@ def locate_session(conversation: PortableConversation) -> ResumeHint:
 
 
 class _ClaudeSessionWriter:
-    def __init__(self, conversation: PortableConversation, account: ExportAccount) -> None:
+    def __init__(self, conversation: PortableConversation, report: ExportReport) -> None:
         self._conversation = conversation
-        self._account = account
+        self._report = report
         self._session = conversation.derive_uuid("claude-code")
         self._lines: list[dict[str, Any]] = []
         self._last: str | None = None

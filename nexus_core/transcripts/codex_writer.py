@@ -24,14 +24,14 @@ from nexus_core.types.messages import Message, Text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nexus_core.transcripts.writer import ExportAccount, PortableConversation, PortableItem
+    from nexus_core.transcripts.writer import ExportReport, PortableConversation, PortableItem
     from nexus_core.types.messages import Usage
 
 _VERSION = "0.100.0"
 """The version of Codex whose lines these are."""
 
 
-def write_session(conversation: PortableConversation, account: ExportAccount) -> str:
+def write_session(conversation: PortableConversation, report: ExportReport) -> str:
     """Return the lines of a rollout.
 
     Codex continues with the model of the last turn, so that only models of its own API are named.
@@ -45,7 +45,7 @@ def write_session(conversation: PortableConversation, account: ExportAccount) ->
     model = ""
     for index, item in enumerate(conversation.items):
         if isinstance(item, PortableReply) and item.model and item.api != "responses":
-            account.leave_out("model-name")
+            report.count_left_out("model-name")
         elif isinstance(item, PortableReply) and item.model != model:
             model = item.model
             add("turn_context", _build_turn_context(conversation, model), item.time)

@@ -27,7 +27,7 @@ from nexus_core.types.messages import Message, Text, ToolCall
 
 if TYPE_CHECKING:
     from nexus_core.transcripts.base import EntryKind
-    from nexus_core.transcripts.writer import ExportAccount, InputPart, PortableConversation
+    from nexus_core.transcripts.writer import ExportReport, InputPart, PortableConversation
     from nexus_core.types.messages import Usage
 
 _COMMAND_STARTS = ("/", "?")
@@ -36,7 +36,7 @@ _CONTEXT_STARTS = ("<session_context>", "<hook_context>")
 _QUOTE_MARK = "[quoted message]"
 
 
-def write_session(conversation: PortableConversation, account: ExportAccount) -> str:
+def write_session(conversation: PortableConversation, report: ExportReport) -> str:
     """Return the lines of a session."""
     start = format_iso_time(conversation.started)
     lines: list[dict[str, Any]] = [
@@ -63,7 +63,7 @@ def write_session(conversation: PortableConversation, account: ExportAccount) ->
         if isinstance(item, PortableMessage):
             message = {**base, "type": "user", "content": _write_input(item.parts, item.kind)}
         else:
-            message = {**base, **_write_reply(item, account)}
+            message = {**base, **_write_reply(item, report)}
         written.append(message)
         lines.append(message)
     return format_json_lines(lines)
@@ -92,7 +92,7 @@ def _write_input(given: tuple[InputPart, ...], kind: EntryKind = "said") -> list
     return [{"text": _QUOTE_MARK}, *parts] if text.startswith(ignored) else parts
 
 
-def _write_reply(item: PortableReply, account: ExportAccount) -> dict[str, Any]:
+def _write_reply(item: PortableReply, report: ExportReport) -> dict[str, Any]:
     message: dict[str, Any] = {"type": "gemini", "content": _write_content(item), "thoughts": []}
     if item.usage is not None:
         message["tokens"] = _write_usage(item.usage)
@@ -103,7 +103,7 @@ def _write_reply(item: PortableReply, account: ExportAccount) -> dict[str, Any]:
             {
                 "id": call.id,
                 "name": call.name,
-                "args": write_arguments(call, account),
+                "args": write_arguments(call, report),
                 "result": DIALECT.write([Message("tool", (result,))])[0]["parts"],
                 "status": "error" if result.is_error else "success",
                 "timestamp": format_iso_time(item.time),

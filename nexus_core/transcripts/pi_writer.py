@@ -26,7 +26,7 @@ from nexus_core.types.messages import Image, Message, Reasoning, Text, ToolCall,
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nexus_core.transcripts.writer import ExportAccount, PortableCompaction, PortableConversation, ReplyPart
+    from nexus_core.transcripts.writer import ExportReport, PortableCompaction, PortableConversation, ReplyPart
     from nexus_core.types.messages import Part, ToolResult
 
 _VERSION = 3
@@ -40,9 +40,9 @@ _APIS = {
 _STOP_REASONS = {"tools": "toolUse", "length": "length", "error": "error", "broken": "aborted"}
 
 
-def write_session(conversation: PortableConversation, account: ExportAccount) -> str:
+def write_session(conversation: PortableConversation, report: ExportReport) -> str:
     """Return the lines of a session."""
-    return _PiSessionWriter(conversation, account).write()
+    return _PiSessionWriter(conversation, report).write()
 
 
 def locate_session(conversation: PortableConversation) -> ResumeHint:
@@ -54,9 +54,9 @@ def locate_session(conversation: PortableConversation) -> ResumeHint:
 
 
 class _PiSessionWriter:
-    def __init__(self, conversation: PortableConversation, account: ExportAccount) -> None:
+    def __init__(self, conversation: PortableConversation, report: ExportReport) -> None:
         self._conversation = conversation
-        self._account = account
+        self._report = report
         self._lines: list[dict[str, Any]] = []
         self._last: str | None = None
         self._item_ids: list[str] = []  # of the first entry of each item
@@ -118,7 +118,7 @@ class _PiSessionWriter:
 
     def _write_reply_part(self, part: ReplyPart) -> dict[str, Any]:
         if isinstance(part, ToolCall):
-            arguments = write_arguments(part, self._account)
+            arguments = write_arguments(part, self._report)
             return {"type": "toolCall", "id": part.id, "name": part.name, "arguments": arguments}
         if isinstance(part, Reasoning):
             return _write_reasoning(part)

@@ -139,8 +139,8 @@ class PortableConversation:
         return self.derive_uuid(*names).replace("-", "")[:length]
 
 
-class ExportAccount:
-    """Counts what a writer could not carry, by kind.
+class ExportReport:
+    """Counts of the content that a writer left out or changed, by kind.
 
     Attributes:
         left_out: What the file lacks, by kind.
@@ -151,19 +151,19 @@ class ExportAccount:
         self.left_out: Counter[str] = Counter()
         self.changed: Counter[str] = Counter()
 
-    def leave_out(self, kind: str, number: int = 1) -> None:
+    def count_left_out(self, kind: str, number: int = 1) -> None:
         """Count content that the file lacks."""
         if number:
             self.left_out[kind] += number
 
-    def change(self, kind: str, number: int = 1) -> None:
+    def count_changed(self, kind: str, number: int = 1) -> None:
         """Count content that the file has in another form."""
         if number:
             self.changed[kind] += number
 
 
 class ResumeHint(NamedTuple):
-    """Where a program expects a file, and the command that continues the conversation.
+    """Place in which a program expects a file, and the command that continues the conversation.
 
     Attributes:
         file: Path of the file, with `~` for the home directory; "" if the command gets any file.
@@ -190,7 +190,7 @@ class TranscriptWriter(NamedTuple):
             a text that names them.
     """
 
-    write: Callable[[PortableConversation, ExportAccount], str]
+    write: Callable[[PortableConversation, ExportReport], str]
     locate: Callable[[PortableConversation], ResumeHint]
     reasoning_apis: frozenset[str] = frozenset()
     block_apis: frozenset[str] = frozenset()
@@ -227,7 +227,7 @@ def format_media_url(part: Image | File) -> str:
 
 
 def replace_media(
-    parts: Iterable[InputPart | ResultPart], account: ExportAccount, accepts: Callable[[Image | File], bool]
+    parts: Iterable[InputPart | ResultPart], report: ExportReport, accepts: Callable[[Image | File], bool]
 ) -> list[InputPart | ResultPart]:
     """Return parts with a text instead of each image or file that a format cannot contain."""
     found: list[InputPart | ResultPart] = []
@@ -235,24 +235,18 @@ def replace_media(
         if isinstance(part, Image | File):
             media = inline_media(part)
             if not accepts(media):
-                account.leave_out("image" if isinstance(part, Image) else "file")
+                report.count_left_out("image" if isinstance(part, Image) else "file")
             found.append(media if accepts(media) else build_media_placeholder(media))
         else:
             found.append(part)
     return found
 
 
-def write_arguments(call: ToolCall, account: ExportAccount) -> dict[str, Any]:
+def write_arguments(call: ToolCall, report: ExportReport) -> dict[str, Any]:
     """Return the arguments of a call as an object. Text that is not JSON becomes a value in it."""
     if has_invalid_arguments(call):
-        account.change("malformed-arguments")
+        report.count_changed("malformed-arguments")
     return get_call_arguments(call)
-
-
-def join_result(result: ToolResult, account: ExportAccount) -> str:
-    """Return a tool result as text, with a placeholder for each image or file."""
-    parts = replace_media(result.parts, account, lambda _part: False)
-    return "\n".join(part.text for part in parts if isinstance(part, Text))
 
 
 # ---- text ---------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from nexus_core.thread.cache import NullSizer
 from nexus_core.thread.projection import project_steps
 from nexus_core.transcripts.base import LineReport, Transcript, TranscriptCompaction, TranscriptEntry
 from nexus_core.transcripts.writer import (
-    ExportAccount,
+    ExportReport,
     PortableCompaction,
     PortableConversation,
     PortableMessage,
@@ -96,17 +96,17 @@ def export_transcript(
     Raises:
         MessageError: There is no message to write.
     """
-    account = ExportAccount()
-    account.leave_out("branch", len(transcript.branches))
+    report = ExportReport()
+    report.count_left_out("branch", len(transcript.branches))
     if not with_secrets:
-        transcript = _redact_transcript(transcript, account)
-    system = "\n\n".join(_repair_text(each.content, account) for each in transcript.system)
+        transcript = _redact_transcript(transcript, report)
+    system = "\n\n".join(_repair_text(each.content, report) for each in transcript.system)
     if system and not writer.writes_prompt:
-        account.leave_out("system-prompt")
+        report.count_left_out("system-prompt")
     conversation = PortableConversation(
         name=name or transcript.id,
         cwd=transcript.cwd or cwd,
-        items=_ConversationBuilder(writer, account).build(transcript),
+        items=_ConversationBuilder(writer, report).build(transcript),
         system=system,
         tools=transcript.tools,
     )
@@ -114,12 +114,12 @@ def export_transcript(
         raise MessageError(f"session {conversation.name!a} has no message that another agent could continue")
     replies = [item for item in conversation.items if isinstance(item, PortableReply)]
     return AgentExport(
-        text=writer.write(conversation, account),
+        text=writer.write(conversation, report),
         hint=writer.locate(conversation),
         messages=sum(not isinstance(item, PortableCompaction) for item in conversation.items),
         calls=sum(len(reply.results) for reply in replies),
-        left_out=dict(sorted(account.left_out.items())),
-        changed=dict(sorted(account.changed.items())),
+        left_out=dict(sorted(report.left_out.items())),
+        changed=dict(sorted(report.changed.items())),
     )
 
 
@@ -227,7 +227,7 @@ def _build_compaction(step: Step, by_id: Mapping[str, Step], positions: Sequence
 # ---- redaction ----------------------------------------------------------------------------------------------------
 
 
-def _redact_transcript(transcript: Transcript, account: ExportAccount) -> Transcript:
+def _redact_transcript(transcript: Transcript, report: ExportReport) -> Transcript:
     counts: Counter[str] = Counter()
 
     def redact_entry(entry: TranscriptEntry) -> TranscriptEntry:
@@ -243,7 +243,7 @@ def _redact_transcript(transcript: Transcript, account: ExportAccount) -> Transc
         compactions=tuple(map(redact_compaction, transcript.compactions)),
         system=tuple(_redact_message(each, counts) for each in transcript.system),
     )
-    account.change("secret", counts.total())
+    report.count_changed("secret", counts.total())
     return redacted
 
 
@@ -298,12 +298,12 @@ class _ReplyDraft:
         self.stop = entry.stop or self.stop
         self.usage = entry.usage or self.usage
 
-    def build(self, account: ExportAccount) -> PortableReply:
+    def build(self, report: ExportReport) -> PortableReply:
         results = []
         for part in self.parts:
             if isinstance(part, ToolCall):
                 if part.id not in self.results:
-                    account.change("open-call")
+                    report.count_changed("open-call")
                 results.append(self.results.get(part.id) or ToolResult(part.id, _NO_RESULT, part.name, is_error=True))
         stop: Stop = self.stop  # type: ignore[assignment] # it is that of an entry
         return PortableReply(
@@ -321,9 +321,9 @@ class _PendingCall(NamedTuple):
 class _ConversationBuilder:
     """Builds the items of a conversation for a writer."""
 
-    def __init__(self, writer: TranscriptWriter, account: ExportAccount) -> None:
+    def __init__(self, writer: TranscriptWriter, report: ExportReport) -> None:
         self._writer = writer
-        self._account = account
+        self._report = report
         self._items: list[PortableMessage | PortableCompaction | _ReplyDraft] = []
         self._time = 0
         self._ids: set[str] = set()  # call ids in the file
@@ -345,7 +345,7 @@ class _ConversationBuilder:
             indexes.append(self._add_entry(entry))
         for compaction in compactions:
             self._add_compaction(compaction, transcript.entries, indexes)
-        return tuple(item.build(self._account) if isinstance(item, _ReplyDraft) else item for item in self._items)
+        return tuple(item.build(self._report) if isinstance(item, _ReplyDraft) else item for item in self._items)
 
     def _advance_time(self, text: str) -> int:
         found = parse_timestamp(text) or 0
@@ -375,7 +375,7 @@ class _ConversationBuilder:
     def _add_message(self, entry: TranscriptEntry, given: Sequence[Part]) -> None:
         is_system = entry.message.role == "system"
         if is_system and not self._writer.writes_system:
-            self._account.change("system-message")
+            self._report.count_changed("system-message")
         parts = self._clean_input(given)
         if not parts:
             return
@@ -429,7 +429,7 @@ class _ConversationBuilder:
             pending = next((each for each in self._older[result.call_id] if not _is_answered(each)), None)
             if pending is None:
                 return None
-            self._account.change("late-result")
+            self._report.count_changed("late-result")
         call = pending.call
         parts: Any = tuple(self._clean_input(result.parts))
         extra = dict(result.extra) if "responses" in self._writer.block_apis else {}
@@ -439,7 +439,7 @@ class _ConversationBuilder:
 
     def _describe_orphan(self, result: ToolResult) -> list[Part]:
         """Return a result without a call as parts of a message."""
-        self._account.change("duplicate-result" if result.call_id in self._answered else "orphan-result")
+        self._report.count_changed("duplicate-result" if result.call_id in self._answered else "orphan-result")
         name = result.name or result.call_id or "unknown"
         return [Text(f"[result of a tool call that is not in this conversation: {name}]"), *result.parts]
 
@@ -447,16 +447,16 @@ class _ConversationBuilder:
         """Return a call with a valid and unique id and a valid name."""
         name = call.name
         if not _TOOL_NAME.fullmatch(name):
-            self._account.change("tool-name")
+            self._report.count_changed("tool-name")
             name = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:_MAX_NAME_CHARACTERS] or "unknown"
         call_id = call.id
         if not _CALL_ID.fullmatch(call_id) or call_id in self._ids:
             if call_id:
-                self._account.change("call-id")
+                self._report.count_changed("call-id")
             call_id = f"call_{_digest_text(f'{len(self._ids)} {call.id} {call.name}')}"
         self._ids.add(call_id)
-        raw = call.raw if call.raw is None else _repair_text(call.raw, self._account)
-        arguments = _repair_json(dict(call.arguments), self._account)
+        raw = call.raw if call.raw is None else _repair_text(call.raw, self._report)
+        arguments = _repair_json(dict(call.arguments), self._report)
         return ToolCall(call_id, name, arguments, raw, dict(call.extra) if is_native else {})
 
     # ---- parts ------------------------------------------------------------------------------------------------
@@ -465,24 +465,24 @@ class _ConversationBuilder:
         """Return a part of a reply as the program can send it back, [] if it cannot."""
         writer = self._writer
         if isinstance(part, Text):
-            text = _repair_text(part.text, self._account)
+            text = _repair_text(part.text, self._report)
             return [Text(text, dict(part.extra) if is_native else {})] if text.strip() else []
         if isinstance(part, Reasoning):
             if writer.keeps_reasoning_text and part.text:
-                return [Reasoning(text=_repair_text(part.text, self._account), api=part.api)]
+                return [Reasoning(text=_repair_text(part.text, self._report), api=part.api)]
             is_signed = bool(part.signature or part.encrypted) or not writer.needs_signature
             if part.api in writer.reasoning_apis and is_signed:
                 return [part]
-            self._account.leave_out("reasoning")
+            self._report.count_left_out("reasoning")
         elif isinstance(part, Opaque):
             if part.api in writer.block_apis:
                 return [part]
-            self._account.leave_out("block")
+            self._report.count_left_out("block")
         elif isinstance(part, Image | File):  # no format has images of the model
-            cleaned = replace_media([part], self._account, lambda _part: False)
+            cleaned = replace_media([part], self._report, lambda _part: False)
             return [each for each in cleaned if isinstance(each, Text)]
         elif isinstance(part, ToolResult):  # of a tool that the provider ran
-            self._account.leave_out("provider-tool-result")
+            self._report.count_left_out("provider-tool-result")
         return []
 
     def _clean_input(self, given: Iterable[Part | ResultPart]) -> list[Any]:
@@ -490,20 +490,20 @@ class _ConversationBuilder:
         found: list[Any] = []
         for part in given:
             if isinstance(part, Text):
-                text = _repair_text(part.text, self._account)
+                text = _repair_text(part.text, self._report)
                 found += [Text(text)] if text.strip() else []
             elif isinstance(part, Image | File):
-                found += replace_media([part], self._account, self._writer.accepts)
+                found += replace_media([part], self._report, self._writer.accepts)
             elif isinstance(part, Opaque):
                 if part.api in self._writer.block_apis:
                     found.append(part)
                 else:
-                    self._account.change("block")
-                    found.append(Text(_repair_text(serialize_compact_json(part.block), self._account)))
+                    self._report.count_changed("block")
+                    found.append(Text(_repair_text(serialize_compact_json(part.block), self._report)))
             elif isinstance(part, Reasoning):
-                self._account.leave_out("reasoning")
+                self._report.count_left_out("reasoning")
             elif isinstance(part, ToolCall):
-                self._account.change("misplaced-call")
+                self._report.count_changed("misplaced-call")
                 found.append(Text(f"[tool call: {part.name} {serialize_compact_json(part.arguments)}]"))
         return found
 
@@ -520,12 +520,12 @@ class _ConversationBuilder:
             copied = _count_copies(context, entries[:at])
             kept_from, context = at - copied, context[: len(context) - copied]
         texts = [text for entry in context for text in self._describe_context(entry.message)]
-        summary = "\n\n".join(texts) or _repair_text(compaction.summary, self._account)
+        summary = "\n\n".join(texts) or _repair_text(compaction.summary, self._report)
         here = len(self._items)
         self._is_batch_open = False
         if not summary:
             if kept_from == at:
-                self._account.leave_out("compaction-without-summary")
+                self._report.count_left_out("compaction-without-summary")
             return
         before = max(
             (index + 1 for index, each in enumerate(self._items) if isinstance(each, PortableCompaction)), default=0
@@ -572,20 +572,20 @@ def _outline_message(message: Message) -> list[tuple[str, ...]]:
     return found
 
 
-def _repair_text(text: str, account: ExportAccount) -> str:
+def _repair_text(text: str, report: ExportReport) -> str:
     repaired = repair_surrogates(text)
     if repaired != text:
-        account.change("lone-surrogate")
+        report.count_changed("lone-surrogate")
     return repaired
 
 
-def _repair_json(value: Any, account: ExportAccount) -> Any:  # noqa: ANN401 - JSON has many types
+def _repair_json(value: Any, report: ExportReport) -> Any:  # noqa: ANN401 - JSON has many types
     if isinstance(value, str):
-        return _repair_text(value, account)
+        return _repair_text(value, report)
     if isinstance(value, dict):
-        return {_repair_text(str(key), account): _repair_json(each, account) for key, each in value.items()}
+        return {_repair_text(str(key), report): _repair_json(each, report) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_repair_json(each, account) for each in value]
+        return [_repair_json(each, report) for each in value]
     return value
 
 

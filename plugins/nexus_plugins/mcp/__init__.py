@@ -9,7 +9,7 @@ _edit.py            edits of mcp.json that keep comments and layout
 _export.py          definitions in the format of another tool
 _section.py         prompt section and warnings about servers
 _tools.py           catalogs of server tools: stored, approved, offered to models
-_arguments.py       arguments of a tool, in a list for people
+_tool_arguments.py  arguments of a tool, in a list for people
 _diagnosis.py       findings of `nexus doctor`
 _launch.py          command, environment and address of a server, once it may be started
 _oauth.py           signing in to servers (OAuth), and the tokens that are stored

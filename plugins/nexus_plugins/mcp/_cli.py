@@ -26,10 +26,10 @@ from nexus_core.plugin import Layer, LayerConfig
 from nexus_core.plugin.settings import SecretReferences, describe_server, recheck_trust
 from nexus_core.plugin.text import completable_names, hide_secrets, one_line, visible_line
 from nexus_plugins.mcp import SERVERS_FILE
-from nexus_plugins.mcp._arguments import MAX_LINE_CHARACTERS, ToolArgument, format_arguments, list_arguments
 from nexus_plugins.mcp._errors import ServerError, ServerRefusedError
 from nexus_plugins.mcp._files import CLAUDE_HOME_FORMAT, EXPORT_TARGETS, FILE_FORMATS, NEXUS_FORMAT, detect_format
 from nexus_plugins.mcp._section import describe_shadow, find_usable_servers
+from nexus_plugins.mcp._tool_arguments import MAX_LINE_CHARACTERS, ToolArgument, format_arguments, list_arguments
 from nexus_plugins.mcp._tools import ToolDefinition, approve_catalog, build_tool_name, read_catalog
 
 if TYPE_CHECKING:

@@ -1,13 +1,13 @@
 """Models behind HTTP endpoints, for agents and summaries, and summaries by a program.
 
-_providers.py      providers of models for agents
-_endpoint.py       HTTP requests to an endpoint: whole or streamed, with retries and time-outs
-_connections.py    connections that all requests of the process share
-_formats.py        request bodies, replies and stream events of the four APIs
-_command.py        a summarizer that runs a program
-_summarizers.py    the summarizers that the settings name, and findings about them
-_secrets.py        API keys from environment variables, masked in every text
-_settings.py       settings under `plugins.providers`, and checks of addresses
+_providers.py        providers of models for agents
+_endpoint.py         HTTP requests to an endpoint: whole or streamed, with retries and time-outs
+_connection_pool.py  connections that all requests of the process share
+_formats.py          request bodies, replies and stream events of the four APIs
+_command.py          a summarizer that runs a program
+_summarizers.py      the summarizers that the settings name, and findings about them
+_secrets.py          API keys from environment variables, masked in every text
+_settings.py         settings under `plugins.providers`, and checks of addresses
 
 Keys come from environment variables that the settings name. Only the user's own settings say where anything goes.
 """

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nexus_core import ConfigError, MessageError, get_dialect
 from nexus_core.plugin import Provider, ProviderReply, ProviderToolCall, ProviderUsage, TextDelta
-from nexus_plugins.providers._connections import CONNECTIONS
+from nexus_plugins.providers._connection_pool import CONNECTIONS
 from nexus_plugins.providers._endpoint import RESEND_HINT, EndpointClient
 from nexus_plugins.providers._formats import FORMATS
 from nexus_plugins.providers._secrets import is_variable_set

@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 
     from nexus_core import Usage
     from nexus_core.plugin import File, Part
-    from nexus_core.plugin.transcripts import ExportAccount, PortableConversation, PortableReply
+    from nexus_core.plugin.transcripts import ExportReport, PortableConversation, PortableReply
 
 _IMAGE_MIMES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
 
-def write_trajectory(conversation: PortableConversation, account: ExportAccount) -> str:
+def write_trajectory(conversation: PortableConversation, report: ExportReport) -> str:
     """Return the document of a trajectory."""
     steps: list[dict[str, Any]] = []
     if conversation.system:
         steps.append({"source": "system", "message": conversation.system})
     for item in conversation.items:
         if isinstance(item, PortableCompaction):
-            account.change("compaction")
+            report.count_changed("compaction")
             step: dict[str, Any] = {"source": "user", "message": item.summary, "extra": {"kind": "summary"}}
         elif isinstance(item, PortableMessage):
             step = {"source": item.role, "message": _write_content(item.parts)}
             if item.kind != "said":
                 step["extra"] = {"kind": item.kind}
         else:
-            step = _write_reply(item, account)
+            step = _write_reply(item, report)
         steps.append({"timestamp": format_iso_time(item.time), **step})
     agent: dict[str, Any] = {"name": "nexus", "version": "1"}
     if conversation.model:
@@ -74,7 +74,7 @@ def locate_trajectory(conversation: PortableConversation) -> ResumeHint:  # noqa
     return ResumeHint("", "")
 
 
-def _write_reply(item: PortableReply, account: ExportAccount) -> dict[str, Any]:
+def _write_reply(item: PortableReply, report: ExportReport) -> dict[str, Any]:
     texts = [part for part in item.parts if isinstance(part, Text)]
     step: dict[str, Any] = {"source": "agent", "message": _write_content(texts)}
     thoughts = [part.text for part in item.parts if isinstance(part, Reasoning)]
@@ -84,7 +84,7 @@ def _write_reply(item: PortableReply, account: ExportAccount) -> dict[str, Any]:
         step["reasoning_content"] = "\n\n".join(thoughts)
     if item.results:
         step["tool_calls"] = [
-            {"tool_call_id": call.id, "function_name": call.name, "arguments": write_arguments(call, account)}
+            {"tool_call_id": call.id, "function_name": call.name, "arguments": write_arguments(call, report)}
             for call in item.calls
         ]
         step["observation"] = {

@@ -23,7 +23,7 @@ from nexus_core.plugin.transcripts import (
 
 if TYPE_CHECKING:
     from nexus_core.plugin import ToolResult
-    from nexus_core.plugin.transcripts import ExportAccount, PortableCompaction, PortableConversation
+    from nexus_core.plugin.transcripts import ExportReport, PortableCompaction, PortableConversation
 
 _VERSION = "1.0.0"
 _AGENT = "build"
@@ -33,9 +33,9 @@ _UNKNOWN = "unknown"
 _FINISH_REASONS = {"tools": "tool-calls", "length": "length", "error": "error"}
 
 
-def write_session(conversation: PortableConversation, account: ExportAccount) -> str:
+def write_session(conversation: PortableConversation, report: ExportReport) -> str:
     """Return the document of a session."""
-    return _OpencodeSessionWriter(conversation, account).write()
+    return _OpencodeSessionWriter(conversation, report).write()
 
 
 def locate_session(conversation: PortableConversation) -> ResumeHint:
@@ -48,9 +48,9 @@ def _get_session_id(conversation: PortableConversation) -> str:
 
 
 class _OpencodeSessionWriter:
-    def __init__(self, conversation: PortableConversation, account: ExportAccount) -> None:
+    def __init__(self, conversation: PortableConversation, report: ExportReport) -> None:
         self._conversation = conversation
-        self._account = account
+        self._report = report
         self._session = _get_session_id(conversation)
         self._unique = conversation.derive_hex(14, "opencode")
         self._messages: list[dict[str, Any]] = []
@@ -154,10 +154,10 @@ class _OpencodeSessionWriter:
 
     def _build_state(self, message: str, call: ToolCall, result: ToolResult, time: int) -> dict[str, Any]:
         span = {"start": time, "end": time}
-        state: dict[str, Any] = {"input": write_arguments(call, self._account), "time": span, "metadata": {}}
+        state: dict[str, Any] = {"input": write_arguments(call, self._report), "time": span, "metadata": {}}
         media = [part for part in result.parts if isinstance(part, Image | File)]
         if result.is_error:
-            self._account.leave_out("image", len(media))
+            self._report.count_left_out("image", len(media))
             return {"status": "error", **state, "error": result.text}
         state |= {"status": "completed", "output": result.text, "title": ""}
         if media:

@@ -10,7 +10,7 @@ import pytest
 
 from nexus_core import Nexus
 from nexus_core.transcripts.read import read_transcript
-from nexus_core.transcripts.writer import ExportAccount, PortableConversation, ResumeHint, TranscriptWriter
+from nexus_core.transcripts.writer import ExportReport, PortableConversation, ResumeHint, TranscriptWriter
 from tests.cli.session.conftest import Talk
 from tests.conftest import ROOT, Cli
 from tests.session.support import TOOLS, calls, says
@@ -186,8 +186,8 @@ def test_options_of_other_formats_are_refused(cli: Cli, talk: Talk) -> None:
     assert cli("session", "export", "s", "--format", "codex", "--api", "openai").code == 2
 
 
-def write_lines(conversation: PortableConversation, account: ExportAccount) -> str:
-    account.leave_out("everything", len(conversation.items))
+def write_lines(conversation: PortableConversation, report: ExportReport) -> str:
+    report.count_left_out("everything", len(conversation.items))
     return f"{conversation.name} in {conversation.cwd}\n"
 
 

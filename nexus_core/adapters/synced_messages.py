@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 
 
-class ShownChange(NamedTuple):
+class SyncedChange(NamedTuple):
     """The change to what a session shows.
 
     Attributes:
@@ -31,7 +31,7 @@ class ShownChange(NamedTuple):
     steps: list[NewStep]
 
 
-class ShownMessages(Generic[K]):
+class SyncedMessages(Generic[K]):
     """Keys of a framework's messages, in the order in which a session shows them.
 
     A key may stand for several messages, or for none.
@@ -70,7 +70,7 @@ class ShownMessages(Generic[K]):
         elif step.messages:
             self._has_other_messages = True
 
-    def plan_change(self, wanted: Sequence[K], tip: Step | None) -> ShownChange:
+    def plan_change(self, wanted: Sequence[K], tip: Step | None) -> SyncedChange:
         """Return what has to be taken back before the rest of the wanted keys is shown.
 
         If a summary or messages of another program are in the way, everything is.
@@ -82,16 +82,16 @@ class ShownMessages(Generic[K]):
         pairs = enumerate(zip(self.keys, wanted, strict=False))
         kept = next((index for index, (old, new) in pairs if old != new), min(len(self.keys), len(wanted)))
         if kept == len(self.keys):
-            return ShownChange(kept, [])
+            return SyncedChange(kept, [])
         compaction = None if tip is None else tip.compaction
         counter = "" if tip is None else tip.counter
         if self._has_other_messages or kept < self._summarized.get(compaction or "", 0):
             clear = CompactionPayload(cleared=True)
-            return ShownChange(0, [NewStep(kind="compaction", closes=True, counter=counter, data=clear.to_json())])
+            return SyncedChange(0, [NewStep(kind="compaction", closes=True, counter=counter, data=clear.to_json())])
         popped = RevertPayload(restores=compaction, popped=sum(self._counts[kept:]))
         if not popped.popped:
-            return ShownChange(kept, [])
-        return ShownChange(kept, [NewStep(kind="revert", closes=True, counter=counter, data=popped.to_json())])
+            return SyncedChange(kept, [])
+        return SyncedChange(kept, [NewStep(kind="revert", closes=True, counter=counter, data=popped.to_json())])
 
     def _take_back(self, popped: int) -> None:
         while popped > 0 and self.keys:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nexus_plugins.mcp._arguments import ToolArgument, format_arguments, list_arguments
+from nexus_plugins.mcp._tool_arguments import ToolArgument, format_arguments, list_arguments
 from tests.conftest import Cli
 from tests.plugins.mcp.world import define, script
 

@@ -128,14 +128,14 @@ class EndpointConnection:
         self._client.close()
 
 
-class ConnectionCache:
+class ConnectionPool:
     """Idle connections, for all threads of the process."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._idle: list[EndpointConnection] = []  # those used last at the end
 
-    def take(self, url: str) -> EndpointConnection:
+    def acquire(self, url: str) -> EndpointConnection:
         """Return an idle connection to the server of an address, or a new one."""
         key = build_connection_key(url)
         oldest = time.monotonic() - MAX_IDLE_SECONDS
@@ -146,7 +146,7 @@ class ConnectionCache:
         _close_all(expired)
         return EndpointConnection(key) if found is None else found
 
-    def give_back(self, connection: EndpointConnection) -> None:
+    def release(self, connection: EndpointConnection) -> None:
         """Keep a connection for the next request."""
         connection.idle_since = time.monotonic()
         with self._lock:
@@ -174,7 +174,7 @@ def _close_all(connections: list[EndpointConnection]) -> None:
             connection.close()
 
 
-CONNECTIONS = ConnectionCache()
+CONNECTIONS = ConnectionPool()
 atexit.register(CONNECTIONS.close_idle)
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=CONNECTIONS.forget_all)
@@ -223,7 +223,7 @@ def open_response(
     """
     import httpx2
 
-    connection = CONNECTIONS.take(url)
+    connection = CONNECTIONS.acquire(url)
     try:
         with _lease(connection, cancel), closing(connection.send(url, body, headers, seconds, cancel)) as response:
             yield response
@@ -250,7 +250,7 @@ def _lease(connection: EndpointConnection, cancel: CancelSignal) -> Iterator[Non
         cancel.forget(lease.end)
         # The signal may have called `end` at this very moment.
         if lease.release() and can_keep:
-            CONNECTIONS.give_back(connection)
+            CONNECTIONS.release(connection)
         else:
             connection.close()
 

@@ -15,7 +15,7 @@ from nexus_core.rpc import AgentPool, SharedComponents
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_core.types.plugins import Problem
 from nexus_plugins.providers import EndpointError
-from nexus_plugins.providers._connections import CONNECTIONS, build_connection_key
+from nexus_plugins.providers._connection_pool import CONNECTIONS, build_connection_key
 from nexus_plugins.providers._endpoint import EndpointClient
 from nexus_plugins.providers._settings import Endpoint
 from tests.agents.wire import KEY, MODELS, VARIABLE, stream, streamed, write_settings
