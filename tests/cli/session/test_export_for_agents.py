@@ -18,7 +18,7 @@ from tests.transcripts.support import SAMPLES
 from tests.transfer.round_trips import WRITERS
 
 CLAUDE = str(SAMPLES / "claude.jsonl")
-COUNTS = re.compile(r"(?:leave_out|change)\((.*)\)")
+COUNTS = re.compile(r"(?:count_left_out|count_changed)\((.*)\)")
 KINDS = re.compile(r'"([a-z-]+)"')
 HOW_TO = (ROOT / "docs/how-to/continue-in-another-agent.md").read_text(encoding="utf-8")
 REFERENCE = (ROOT / "docs/reference/session-exports.md").read_text(encoding="utf-8")
