@@ -250,7 +250,7 @@ def test_what_would_be_ignored_as_part_of_something_else_is_refused_too(cli: Cli
 def test_a_setting_that_has_an_effect_is_written_without_a_word(cli: Cli, work: Path) -> None:
     write_files(work, {"AGENTS.md": "hid\u200bden", "NEXUS.md": "x"})
 
-    assert cli("config", "set", "provider.model", "x").err == ""
+    assert cli("config", "set", "truncation.strategy", "middle_out").err == ""
 
 
 def test_what_is_wrong_with_the_project_does_not_stop_a_change_of_ones_own(

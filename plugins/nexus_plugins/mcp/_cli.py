@@ -702,7 +702,7 @@ def login(
     cli.console.message(done if has_signed_in else f"{one_line(name)} does not ask for signing in.")
 
 
-@app.command(epilog="\b\nExamples:\n  nexus mcp logout docs")
+@app.command(epilog="\b\nExamples:\n  nexus mcp logout docs\n  nexus -C work mcp logout tickets")
 def logout(ctx: typer.Context, name: NameArgument) -> None:
     """Delete the stored tokens of an MCP server.
 

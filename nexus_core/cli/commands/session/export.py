@@ -73,7 +73,6 @@ EXAMPLES = """
 \b
 Examples:
   nexus session export auth-bug -o auth-bug.jsonl
-  nexus session export auth-bug --format html -o auth-bug.html
   nexus session export auth-bug --format codex -o rollout.jsonl
 """
 

@@ -68,7 +68,6 @@ EXAMPLES = """
 Examples:
   nexus session search "where did we change the auth middleware?"
   nexus session search "pytest" --facet command --since 7d
-  nexus session search cookie --exact --session auth-bug --limit 5
 """
 
 
