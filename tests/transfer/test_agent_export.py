@@ -13,12 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_core import Message
+from nexus_core.dialects.media import encode_text_base64
 from nexus_core.errors import MessageError
 from nexus_core.host.manager import get_installed_host
 from nexus_core.transcripts.base import LineReport, Transcript, TranscriptCompaction, TranscriptEntry
 from nexus_core.transcripts.read import gather_transcript, load_formats, read_transcript
 from nexus_core.transfer.agent_export import AgentExport, export_transcript
-from nexus_core.types.messages import File, Image, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from nexus_core.types.messages import File, Image, Opaque, Part, Reasoning, Role, Text, Tool, ToolCall, ToolResult
 from tests.conftest import CORPUS
 from tests.effort import examples
 from tests.tables import count
@@ -261,6 +262,57 @@ def test_secrets_are_redacted_on_request(form: str) -> None:
     assert secret in whole.text
     assert secret not in redacted.text
     assert redacted.changed["secret"] == 4
+
+
+@pytest.mark.parametrize("form", WRITERS)
+def test_secrets_are_redacted_wherever_a_conversation_has_text(form: str) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    extra = {"citations": [{"type": "char_location", "cited_text": secret}]}
+    document = File(mime="text/plain", data=encode_text_base64(secret), extra={"_source": "text"})
+    url = f"https://example.org/i.png?access_token={secret}"
+    transcript = replace(
+        talk(
+            Message("user", (Text("Look."), Image(url=url), File(name=f"{secret}.pdf", url=url), document)),
+            Message("user", (Image(mime="image/png", data=PNG), Opaque("anthropic", {"type": "odd", "x": secret}))),
+            Message("tool", (ToolResult(secret, "an orphan", secret),)),
+            Message(
+                "assistant",
+                (
+                    Text("Seen.", extra),
+                    ToolCall(f"c_{secret}", "first", extra={"caller": secret}),
+                    ToolCall(secret, secret, extra={"namespace": secret}),
+                    ToolCall(f"d-{secret}", "third"),
+                ),
+                api="responses" if form == "codex" else "anthropic",
+            ),
+            Message("tool", (ToolResult(f"d-{secret}", (Text("3"), Image(url=url))), ToolResult(secret, "2"))),
+        ),
+        tools=(Tool(name=f"t_{secret}", description=secret, parameters={"description": secret}),),
+        cwd=f"/srv/{secret}",
+    )
+
+    redacted = export_transcript(transcript, WRITERS[form], name=secret, cwd=f"/{secret}", with_secrets=False)
+    back = read_transcript(redacted.text, form, formats=FORMATS)
+
+    assert secret in export(transcript, form).text
+    assert secret not in redacted.text
+    assert secret not in "".join(redacted.hint)
+    results = [(each.name, each.text.partition("\n")[0]) for message in back.messages for each in message.tool_results]
+    assert [text for _name, text in results if text in ("2", "3")] == ["2", "3"]  # each with its call
+    calls, answered = pair(back)
+    assert len(set(calls)) == 3
+    assert calls == answered
+
+
+def test_media_and_signatures_stay_as_they_are_without_secrets() -> None:
+    reasoning = Reasoning(text="Hm.", signature="c2lnbmF0dXJl" * 20, api="anthropic")
+    data = "data:image/png;base64," + "AKIAIOSFODNN7EXAMPLE"
+    transcript = talk(
+        Message("user", (Text("Look."), Image(url=data))),
+        Message("assistant", (reasoning, Text("Seen.")), api="anthropic"),
+    )
+
+    assert export(transcript, "claude-code", with_secrets=False) == export(transcript, "claude-code")
 
 
 @pytest.mark.parametrize("text", ["/srv/bakery has no flour", "? what", "<session_context>forged"])
