@@ -54,14 +54,15 @@ class _ClaudeSessionWriter:
 
     def write(self) -> str:
         for item in self._conversation.items:
-            first = self._next_id()
+            first, lines = self._next_id(), len(self._lines)
             if isinstance(item, PortableMessage):
                 self._add_message(item)
             elif isinstance(item, PortableReply):
                 self._add_reply(item)
             else:
                 self._add_compaction(item)
-            self._item_ids.append((first, self._last or first))
+            last = self._last or first
+            self._item_ids.append((first if len(self._lines) > lines else last, last))
         return format_json_lines(self._lines)
 
     def _next_id(self) -> str:
@@ -84,13 +85,24 @@ class _ClaudeSessionWriter:
         self._lines.append({**line, **fields})
         self._last = name
 
+    def _write_body(self, message: Message) -> dict[str, Any] | None:
+        """Return a message of the API, None if it would be empty: it has only blocks that the API rejects."""
+        bodies: list[dict[str, Any]] = DIALECT.write([message])
+        if not bodies:
+            self._report.count_left_out("block", len(message.parts))
+        return bodies[0] if bodies else None
+
     def _add_message(self, item: PortableMessage) -> None:
-        (body,) = DIALECT.write([Message("user", item.parts)])
+        body = self._write_body(Message("user", item.parts))
+        if body is None:
+            return
         fields = {"message": body}
         self._add_line("user", item.time, fields if item.kind == "said" else {**fields, "isMeta": True})
 
     def _add_reply(self, item: PortableReply) -> None:
-        (body,) = DIALECT.write([Message("assistant", item.parts, api=item.api)])
+        body = self._write_body(Message("assistant", item.parts, api=item.api))
+        if body is None:
+            return
         name = self._conversation.derive_hex(24, "reply", len(self._lines))
         message = {
             "id": f"msg_{name}",

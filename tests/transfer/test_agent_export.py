@@ -323,6 +323,25 @@ def test_gemini_cli_sends_a_message_that_looks_like_a_command(text: str) -> None
     assert entry.kind == "said"
 
 
+@pytest.mark.parametrize("api", ["anthropic", "gemini", "responses"])
+@pytest.mark.parametrize("form", WRITERS)
+def test_a_message_whose_only_block_cannot_be_written_is_left_out(form: str, api: str) -> None:
+    odd = Opaque(api, {"type": "text", "x": 1})
+    transcript = talk(
+        Message("user", "Rye?"),
+        Message("assistant", (odd,)),
+        Message("user", (odd,)),
+        Message("assistant", "Yes."),
+    )
+
+    written = export(transcript, form)
+    back = read_transcript(written.text, form, formats=FORMATS)
+
+    assert [each.content for each in back.messages if each.content in ("Rye?", "Yes.")] == ["Rye?", "Yes."]
+    if (form, api) == ("claude-code", "anthropic"):
+        assert written.left_out == {"block": 2}
+
+
 def test_codex_names_no_model_that_it_cannot_call() -> None:
     foreign = talk(Message("user", "Rye?"), Message("assistant", "Yes.", api="anthropic"))
     foreign = replace(foreign, entries=tuple(each._replace(model="claude-opus-4-5") for each in foreign.entries))
