@@ -112,8 +112,9 @@ class _ClaudeSessionWriter:
             "content": _list_blocks(body["content"]),
             "stop_reason": _STOP_REASONS.get(item.stop, "end_turn"),
             "stop_sequence": None,
-            "usage": _write_usage(item.usage),
         }
+        if item.usage is not None:  # a count of 0 would be taken for the provider's
+            message["usage"] = _write_usage(item.usage)
         self._add_line("assistant", item.time, {"message": message})
         if item.results:
             (answer,) = DIALECT.write([Message("tool", item.results)])
@@ -151,10 +152,7 @@ def _list_blocks(content: object) -> list[Any]:
     return content if isinstance(content, list) else [{"type": "text", "text": content}]
 
 
-def _write_usage(usage: Usage | None) -> dict[str, Any]:
-    """Return the usage of a reply. Claude Code expects one with every reply."""
-    if usage is None:
-        return {"input_tokens": 0, "output_tokens": 0}
+def _write_usage(usage: Usage) -> dict[str, Any]:
     return {
         "input_tokens": max(usage.input_tokens - usage.cached_input_tokens - usage.cache_write_tokens, 0),
         "cache_creation_input_tokens": usage.cache_write_tokens,

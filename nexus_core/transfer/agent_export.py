@@ -348,7 +348,8 @@ class _ReplyDraft:
         self.parts += parts
         self.api = self.api or api
         self.stop = entry.stop or self.stop
-        self.usage = entry.usage or self.usage
+        if entry.usage is not None and entry.usage.total_tokens:  # other programs write 0 for unknown
+            self.usage = entry.usage
 
     def build(self, report: ExportReport) -> PortableReply:
         results = []

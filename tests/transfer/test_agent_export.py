@@ -19,7 +19,19 @@ from nexus_core.host.manager import get_installed_host
 from nexus_core.transcripts.base import LineReport, Transcript, TranscriptCompaction, TranscriptEntry
 from nexus_core.transcripts.read import gather_transcript, load_formats, read_transcript
 from nexus_core.transfer.agent_export import AgentExport, export_transcript
-from nexus_core.types.messages import File, Image, Opaque, Part, Reasoning, Role, Text, Tool, ToolCall, ToolResult
+from nexus_core.types.messages import (
+    File,
+    Image,
+    Opaque,
+    Part,
+    Reasoning,
+    Role,
+    Text,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 from tests.conftest import CORPUS
 from tests.effort import examples
 from tests.tables import count
@@ -340,6 +352,18 @@ def test_a_message_whose_only_block_cannot_be_written_is_left_out(form: str, api
     assert [each.content for each in back.messages if each.content in ("Rye?", "Yes.")] == ["Rye?", "Yes."]
     if (form, api) == ("claude-code", "anthropic"):
         assert written.left_out == {"block": 2}
+
+
+@pytest.mark.parametrize("usage", [None, Usage()])
+@pytest.mark.parametrize("form", ["claude-code", "codex", "gemini-cli", "atif"])
+def test_tokens_that_were_not_counted_are_not_written(form: str, usage: Usage | None) -> None:
+    transcript = talk(Message("user", "Rye?"), Message("assistant", "Yes."))
+    transcript = replace(transcript, entries=tuple(each._replace(usage=usage) for each in transcript.entries))
+
+    written = export(transcript, form).text
+
+    assert "tokens" not in written
+    assert read_transcript(written, form, formats=FORMATS).entries[-1].usage is None
 
 
 def test_codex_names_no_model_that_it_cannot_call() -> None:
