@@ -376,6 +376,28 @@ def test_codex_names_no_model_that_it_cannot_call() -> None:
     assert written.left_out == {"model-name": 1}
 
 
+@pytest.mark.parametrize(
+    ("model", "api", "is_named"),
+    [
+        ("gpt-4o", "openai", True),
+        ("o3", "", True),
+        ("ft:gpt-4o-mini:acme::abc", "openai", True),
+        ("house-model", "responses", True),
+        ("deepseek-chat", "openai", False),
+        ("openai/gpt-4o", "openai", False),  # a name of another provider
+        ("gpt-oss-20b", "openai", False),
+    ],
+)
+def test_codex_names_openai_models_whichever_api_recorded_them(model: str, api: str, is_named: bool) -> None:
+    transcript = talk(Message("user", "Rye?"), Message("assistant", "Yes.", api=api))
+    transcript = replace(transcript, entries=tuple(each._replace(model=model) for each in transcript.entries))
+
+    written = export(transcript, "codex")
+
+    assert (model in written.text) == is_named
+    assert written.left_out == ({} if is_named else {"model-name": 1})
+
+
 def test_a_late_result_joins_its_call() -> None:
     late = talk(
         Message("assistant", (ToolCall("c1", "ls", {}),)),
