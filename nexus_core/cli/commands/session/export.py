@@ -161,9 +161,12 @@ def _choose_form(ctx: typer.Context, form: str, api: str) -> str:
         return str(ctx.obj.dialects().get(api).name)
     if api:
         raise UsageError("--format and --api select different things", hint="leave out one of them")
-    if form not in (apis := list_dialect_names(ctx)):
-        raise UnknownNameError("format", form, [*_FORMATS, *_list_agent_formats(ctx.obj), *apis])
-    warn_old_name(ctx, f"--format {form}", f"--api {form}")
+    formats = [*_FORMATS, *_list_agent_formats(ctx.obj)]
+    if form not in list_dialect_names(ctx):
+        raise UnknownNameError("format", form, formats)
+    # `gemini` may mean the API or the agent.
+    agents = [f"`--format {each}` for that agent" for each in formats if each.startswith(f"{form}-")]
+    warn_old_name(ctx, f"--format {form}", f"--api {form}", *agents)
     return form
 
 
