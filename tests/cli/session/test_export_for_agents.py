@@ -207,6 +207,17 @@ def test_an_unknown_format_lists_formats_only(cli: Cli, talk: Talk) -> None:
     assert "did you mean 'codex'?" in similar.err
 
 
+def test_directories_are_created_for_an_agents_file_only(cli: Cli, talk: Talk, work: Path) -> None:
+    talk("s", "one")
+
+    written = cli("session", "export", "s", "--format", "codex", "-o", "2026/03/02/r.jsonl")
+    refused = cli("session", "export", "s", "-o", "nowhere/s.jsonl")
+
+    assert (written.code, refused.code) == (0, 3)
+    assert read_transcript((work / "2026/03/02/r.jsonl").read_text(encoding="utf-8")).messages[0].content == "one"
+    assert not (work / "nowhere").exists()
+
+
 def write_lines(conversation: PortableConversation, report: ExportReport) -> str:
     report.count_left_out("everything", len(conversation.items))
     return f"{conversation.name} in {conversation.cwd}\n"

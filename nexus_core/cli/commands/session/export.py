@@ -135,9 +135,7 @@ def export(
     if path is None:
         cli.console.text(data.decode())
     else:
-        from nexus_core.files.write import write_bytes_atomically
-
-        write_bytes_atomically(path, data)
+        _write_file(path, data, is_for_agent=writer is not None)
     report = {} if exported is None else _describe_export(exported, "FILE" if path is None else output)
     if json:
         facts = {"schema": 1, "session": record.label, "format": form, "file": str(path), "bytes": len(data)}
@@ -191,6 +189,14 @@ def _resolve_output_path(cli: CliContext, output: str, *, force: bool) -> Path |
     if os.path.lexists(path) and not force:
         raise FileError("exists already", where=output, hint="choose another name, or --force replaces it")
     return path
+
+
+def _write_file(path: Path, data: bytes, *, is_for_agent: bool) -> None:
+    from nexus_core.files.write import make_directories, write_bytes_atomically
+
+    if is_for_agent:  # which expects it in a directory by date or project that is rarely there yet
+        make_directories(path.parent, mode=0o700)
+    write_bytes_atomically(path, data)
 
 
 def _export_session(nexus: Nexus, label: str, form: str, *, everything: bool, ascii_only: bool) -> Iterator[bytes]:
