@@ -104,7 +104,7 @@ class _ClaudeSessionWriter:
         if body is None:
             return
         name = self._conversation.derive_hex(24, "reply", len(self._lines))
-        message = {
+        message: dict[str, Any] = {
             "id": f"msg_{name}",
             "type": "message",
             "role": "assistant",
