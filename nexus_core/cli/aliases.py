@@ -122,7 +122,14 @@ def _build_old_option(command: ClickCommand, old: str, new: str) -> TyperOption:
     )
 
 
-def warn_old_name(ctx: Context, old: str, new: str) -> None:
-    """Warn on standard error of an old name, except while completing."""
+def warn_old_name(ctx: Context, old: str, new: str, *others: str) -> None:
+    """Warn on standard error of an old name, except while completing.
+
+    Args:
+        ctx: The command.
+        old: The old name.
+        new: The new name.
+        others: Descriptions of what else the old name could mean.
+    """
     if not ctx.resilient_parsing:
-        ctx.find_root().obj.console.warning(f"`{old}` is deprecated, use `{new}`")
+        ctx.find_root().obj.console.warning(f"`{old}` is deprecated, use {', or '.join([f'`{new}`', *others])}")

@@ -54,14 +54,15 @@ class _ClaudeSessionWriter:
 
     def write(self) -> str:
         for item in self._conversation.items:
-            first = self._next_id()
+            first, lines = self._next_id(), len(self._lines)
             if isinstance(item, PortableMessage):
                 self._add_message(item)
             elif isinstance(item, PortableReply):
                 self._add_reply(item)
             else:
                 self._add_compaction(item)
-            self._item_ids.append((first, self._last or first))
+            last = self._last or first
+            self._item_ids.append((first if len(self._lines) > lines else last, last))
         return format_json_lines(self._lines)
 
     def _next_id(self) -> str:
@@ -84,15 +85,26 @@ class _ClaudeSessionWriter:
         self._lines.append({**line, **fields})
         self._last = name
 
+    def _write_body(self, message: Message) -> dict[str, Any] | None:
+        """Return a message of the API, None if it would be empty: it has only blocks that the API rejects."""
+        bodies: list[dict[str, Any]] = DIALECT.write([message])
+        if not bodies:
+            self._report.count_left_out("block", len(message.parts))
+        return bodies[0] if bodies else None
+
     def _add_message(self, item: PortableMessage) -> None:
-        (body,) = DIALECT.write([Message("user", item.parts)])
+        body = self._write_body(Message("user", item.parts))
+        if body is None:
+            return
         fields = {"message": body}
         self._add_line("user", item.time, fields if item.kind == "said" else {**fields, "isMeta": True})
 
     def _add_reply(self, item: PortableReply) -> None:
-        (body,) = DIALECT.write([Message("assistant", item.parts, api=item.api)])
+        body = self._write_body(Message("assistant", item.parts, api=item.api))
+        if body is None:
+            return
         name = self._conversation.derive_hex(24, "reply", len(self._lines))
-        message = {
+        message: dict[str, Any] = {
             "id": f"msg_{name}",
             "type": "message",
             "role": "assistant",
@@ -100,8 +112,9 @@ class _ClaudeSessionWriter:
             "content": _list_blocks(body["content"]),
             "stop_reason": _STOP_REASONS.get(item.stop, "end_turn"),
             "stop_sequence": None,
-            "usage": _write_usage(item.usage),
         }
+        if item.usage is not None:  # a count of 0 would be taken for the provider's
+            message["usage"] = _write_usage(item.usage)
         self._add_line("assistant", item.time, {"message": message})
         if item.results:
             (answer,) = DIALECT.write([Message("tool", item.results)])
@@ -139,10 +152,7 @@ def _list_blocks(content: object) -> list[Any]:
     return content if isinstance(content, list) else [{"type": "text", "text": content}]
 
 
-def _write_usage(usage: Usage | None) -> dict[str, Any]:
-    """Return the usage of a reply. Claude Code expects one with every reply."""
-    if usage is None:
-        return {"input_tokens": 0, "output_tokens": 0}
+def _write_usage(usage: Usage) -> dict[str, Any]:
     return {
         "input_tokens": max(usage.input_tokens - usage.cached_input_tokens - usage.cache_write_tokens, 0),
         "cache_creation_input_tokens": usage.cache_write_tokens,

@@ -6,6 +6,7 @@ user typed, and the texts of replies. A compaction lists the items that the mode
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.dialects.responses import DIALECT
@@ -29,12 +30,14 @@ if TYPE_CHECKING:
 
 _VERSION = "0.100.0"
 """The version of Codex whose lines these are."""
+_OPENAI_MODEL = re.compile(r"(?:ft:)?(?:gpt-(?!oss)|chatgpt-|codex-|o[1-9](?:-|$))")
+"""Names of OpenAI's models. Its open weights (gpt-oss) run elsewhere."""
 
 
 def write_session(conversation: PortableConversation, report: ExportReport) -> str:
     """Return the lines of a rollout.
 
-    Codex continues with the model of the last turn, so that only models of its own API are named.
+    Codex continues with the model of the last turn, so that only models that it can call are named.
     """
     lines: list[dict[str, Any]] = []
 
@@ -44,7 +47,7 @@ def write_session(conversation: PortableConversation, report: ExportReport) -> s
     add("session_meta", _build_header(conversation), conversation.started)
     model = ""
     for index, item in enumerate(conversation.items):
-        if isinstance(item, PortableReply) and item.model and item.api != "responses":
+        if isinstance(item, PortableReply) and item.model and not _can_call(item):
             report.count_left_out("model-name")
         elif isinstance(item, PortableReply) and item.model != model:
             model = item.model
@@ -59,6 +62,11 @@ def write_session(conversation: PortableConversation, report: ExportReport) -> s
             for event in _list_events(item):
                 add("event_msg", event, item.time)
     return format_json_lines(lines)
+
+
+def _can_call(reply: PortableReply) -> bool:
+    """Return True if Codex can call the model of a reply: one that has replied in its API, or any of OpenAI's."""
+    return reply.api == "responses" or _OPENAI_MODEL.match(reply.model) is not None
 
 
 def locate_session(conversation: PortableConversation) -> ResumeHint:

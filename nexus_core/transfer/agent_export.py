@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.dialects.calls import serialize_compact_json
+from nexus_core.dialects.media import encode_text_base64, get_document_text, parse_data_url
 from nexus_core.errors import MessageError
 from nexus_core.history.groups import UnansweredCalls, is_session_start
 from nexus_core.text.safety import repair_surrogates
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from nexus_core.transcripts.base import EntryKind
     from nexus_core.transcripts.writer import PortableItem, ReplyPart, ResumeHint, TranscriptWriter
     from nexus_core.types.ledger import Ledger, SessionRecord, Step
-    from nexus_core.types.messages import Part, ResultPart, Stop, Usage
+    from nexus_core.types.messages import JSON, Part, ResultPart, Stop, Tool, Usage
 
 MAX_ISO_TIME_MS = 253_402_300_799_999
 """The end of the year 9999, the last that ISO 8601 writes with four digits."""
@@ -99,7 +100,13 @@ def export_transcript(
     report = ExportReport()
     report.count_left_out("branch", len(transcript.branches))
     if not with_secrets:
-        transcript = _redact_transcript(transcript, report)
+        redactor = _TranscriptRedactor()
+        transcript, name, cwd = (
+            redactor.redact_transcript(transcript),
+            redactor.redact_text(name),
+            redactor.redact_text(cwd),
+        )
+        report.count_changed("secret", redactor.counts.total())
     system = "\n\n".join(_repair_text(each.content, report) for each in transcript.system)
     if system and not writer.writes_prompt:
         report.count_left_out("system-prompt")
@@ -227,53 +234,98 @@ def _build_compaction(step: Step, by_id: Mapping[str, Step], positions: Sequence
 # ---- redaction ----------------------------------------------------------------------------------------------------
 
 
-def _redact_transcript(transcript: Transcript, report: ExportReport) -> Transcript:
-    counts: Counter[str] = Counter()
+class _TranscriptRedactor:
+    """Removes secrets from everything that is text of a conversation. Media and signatures stay as they are.
 
-    def redact_entry(entry: TranscriptEntry) -> TranscriptEntry:
-        return entry._replace(message=_redact_message(entry.message, counts))
+    Attributes:
+        counts: Secrets removed, by kind.
+    """
 
-    def redact_compaction(compaction: TranscriptCompaction) -> TranscriptCompaction:
-        context = tuple(map(redact_entry, compaction.context))
-        return replace(compaction, summary=_redact_text(compaction.summary, counts), context=context)
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._ids: dict[str, str] = {}  # new ids of the calls whose id has a secret
 
-    redacted = replace(
-        transcript,
-        entries=tuple(map(redact_entry, transcript.entries)),
-        compactions=tuple(map(redact_compaction, transcript.compactions)),
-        system=tuple(_redact_message(each, counts) for each in transcript.system),
-    )
-    report.count_changed("secret", counts.total())
-    return redacted
+    def redact_transcript(self, transcript: Transcript) -> Transcript:
+        return replace(
+            transcript,
+            id=self.redact_text(transcript.id),
+            cwd=self.redact_text(transcript.cwd),
+            entries=tuple(map(self._redact_entry, transcript.entries)),
+            compactions=tuple(map(self._redact_compaction, transcript.compactions)),
+            system=tuple(map(self._redact_message, transcript.system)),
+            tools=tuple(map(self._redact_tool, transcript.tools)),
+        )
 
+    def redact_text(self, text: str) -> str:
+        redacted = redact(text)
+        self.counts.update(redacted.counts)
+        return redacted.text
 
-def _redact_message(message: Message, counts: Counter[str]) -> Message:
-    return replace(message, parts=tuple(_redact_part(part, counts) for part in message.parts))
+    def _redact_entry(self, entry: TranscriptEntry) -> TranscriptEntry:
+        return entry._replace(message=self._redact_message(entry.message), model=self.redact_text(entry.model))
 
+    def _redact_compaction(self, compaction: TranscriptCompaction) -> TranscriptCompaction:
+        context = tuple(map(self._redact_entry, compaction.context))
+        return replace(compaction, summary=self.redact_text(compaction.summary), context=context)
 
-def _redact_part(part: Part, counts: Counter[str]) -> Part:
-    """Return a part without secrets. Media and encrypted reasoning stay as they are."""
-    if isinstance(part, Text):
-        return replace(part, text=_redact_text(part.text, counts))
-    if isinstance(part, Reasoning):
-        text = _redact_text(part.text, counts)
-        # A signature is valid for the exact text only.
-        return part if text == part.text else Reasoning(text=text, api=part.api)
-    if isinstance(part, ToolCall):
-        raw = part.raw if part.raw is None else _redact_text(part.raw, counts)
-        return replace(part, arguments=redact_json(dict(part.arguments), counts), raw=raw)
-    if isinstance(part, ToolResult):
-        inner: Any = tuple(_redact_part(each, counts) for each in part.parts)
-        return replace(part, parts=inner)
-    if isinstance(part, Opaque):
-        return replace(part, block=redact_json(dict(part.block), counts))
-    return part
+    def _redact_tool(self, tool: Tool) -> Tool:
+        return replace(
+            tool,
+            name=self.redact_text(tool.name),
+            description=self.redact_text(tool.description),
+            parameters=self._redact_fields(tool.parameters),
+            extra=self._redact_fields(tool.extra),
+        )
 
+    def _redact_message(self, message: Message) -> Message:
+        parts = tuple(map(self._redact_part, message.parts))
+        name, extra = self.redact_text(message.name), self._redact_fields(message.extra)
+        return replace(message, parts=parts, name=name, extra=extra)
 
-def _redact_text(text: str, counts: Counter[str]) -> str:
-    redacted = redact(text)
-    counts.update(redacted.counts)
-    return redacted.text
+    def _redact_part(self, part: Part) -> Part:
+        if isinstance(part, Opaque):
+            return replace(part, block=self._redact_fields(part.block))
+        if isinstance(part, Image | File):
+            return self._redact_media(part)
+        extra = self._redact_fields(part.extra)
+        if isinstance(part, Text):
+            return replace(part, text=self.redact_text(part.text), extra=extra)
+        if isinstance(part, Reasoning):
+            text = self.redact_text(part.text)
+            # A signature is valid for the exact text only.
+            is_same = text == part.text and extra is part.extra
+            return part if is_same else Reasoning(text=text, api=part.api)
+        if isinstance(part, ToolCall):
+            name, call_id = self.redact_text(part.name), self._redact_id(part.id)
+            raw = part.raw if part.raw is None else self.redact_text(part.raw)
+            return ToolCall(call_id, name, self._redact_fields(part.arguments), raw, extra)
+        inner: Any = tuple(map(self._redact_part, part.parts))
+        name, call_id = self.redact_text(part.name), self._redact_id(part.call_id)
+        return ToolResult(call_id, inner, name, part.is_error, extra)
+
+    def _redact_media(self, part: Image | File) -> Image | File:
+        text = get_document_text(part)
+        redacted: Image | File = replace(
+            part,
+            # Base64 that happens to look like a key is none.
+            url=part.url if parse_data_url(part.url) else self.redact_text(part.url),
+            data=part.data if text is None else encode_text_base64(self.redact_text(text)),
+            file_id=self.redact_text(part.file_id),
+            extra=self._redact_fields(part.extra),
+        )
+        return replace(redacted, name=self.redact_text(redacted.name)) if isinstance(redacted, File) else redacted
+
+    def _redact_fields(self, fields: JSON) -> JSON:
+        """Return an object without secrets; the same if it has none."""
+        before = self.counts.total()
+        redacted: JSON = redact_json(dict(fields), self.counts)
+        return fields if self.counts.total() == before else redacted
+
+    def _redact_id(self, call_id: str) -> str:
+        """Return the id of a call without secrets, which stays different from all others."""
+        if self.redact_text(call_id) == call_id:
+            return call_id
+        return self._ids.setdefault(call_id, f"call_redacted_{len(self._ids) + 1}")
 
 
 # ---- repair -------------------------------------------------------------------------------------------------------
@@ -296,7 +348,8 @@ class _ReplyDraft:
         self.parts += parts
         self.api = self.api or api
         self.stop = entry.stop or self.stop
-        self.usage = entry.usage or self.usage
+        if entry.usage is not None and entry.usage.total_tokens:  # other programs write 0 for unknown
+            self.usage = entry.usage
 
     def build(self, report: ExportReport) -> PortableReply:
         results = []

@@ -161,6 +161,21 @@ def test_json_says_what_the_last_answer_cost(cli: Cli) -> None:
     assert document["exact"] is False  # there is a picture in it
 
 
+@pytest.mark.parametrize("counts", [{"input_tokens": 0, "output_tokens": 0}, {"input_tokens": 0, "output_tokens": 7}])
+def test_input_that_was_not_counted_is_not_called_0(cli: Cli, work: Path, counts: dict[str, int]) -> None:
+    lines = [json.loads(line) for line in (SAMPLES / "claude.jsonl").read_text(encoding="utf-8").splitlines()]
+    for line in lines:
+        if "usage" in line.get("message", {}):
+            line["message"]["usage"] = counts
+    (work / "t.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+
+    outcome = cli("context", "t.jsonl")
+
+    assert outcome.code == 0
+    assert "the provider counted" not in outcome.out
+    assert ("All calls in the file cost" in outcome.out) == bool(counts["output_tokens"])
+
+
 def test_a_transcript_may_come_through_a_pipe(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     content = (SAMPLES / "messages.jsonl").read_bytes()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))

@@ -13,12 +13,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_core import Message
+from nexus_core.dialects.media import encode_text_base64
 from nexus_core.errors import MessageError
 from nexus_core.host.manager import get_installed_host
 from nexus_core.transcripts.base import LineReport, Transcript, TranscriptCompaction, TranscriptEntry
 from nexus_core.transcripts.read import gather_transcript, load_formats, read_transcript
 from nexus_core.transfer.agent_export import AgentExport, export_transcript
-from nexus_core.types.messages import File, Image, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from nexus_core.types.messages import (
+    File,
+    Image,
+    Opaque,
+    Part,
+    Reasoning,
+    Role,
+    Text,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 from tests.conftest import CORPUS
 from tests.effort import examples
 from tests.tables import count
@@ -263,12 +276,94 @@ def test_secrets_are_redacted_on_request(form: str) -> None:
     assert redacted.changed["secret"] == 4
 
 
+@pytest.mark.parametrize("form", WRITERS)
+def test_secrets_are_redacted_wherever_a_conversation_has_text(form: str) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    extra = {"citations": [{"type": "char_location", "cited_text": secret}]}
+    document = File(mime="text/plain", data=encode_text_base64(secret), extra={"_source": "text"})
+    url = f"https://example.org/i.png?access_token={secret}"
+    transcript = replace(
+        talk(
+            Message("user", (Text("Look."), Image(url=url), File(name=f"{secret}.pdf", url=url), document)),
+            Message("user", (Image(mime="image/png", data=PNG), Opaque("anthropic", {"type": "odd", "x": secret}))),
+            Message("tool", (ToolResult(secret, "an orphan", secret),)),
+            Message(
+                "assistant",
+                (
+                    Text("Seen.", extra),
+                    ToolCall(f"c_{secret}", "first", extra={"caller": secret}),
+                    ToolCall(secret, secret, extra={"namespace": secret}),
+                    ToolCall(f"d-{secret}", "third"),
+                ),
+                api="responses" if form == "codex" else "anthropic",
+            ),
+            Message("tool", (ToolResult(f"d-{secret}", (Text("3"), Image(url=url))), ToolResult(secret, "2"))),
+        ),
+        tools=(Tool(name=f"t_{secret}", description=secret, parameters={"description": secret}),),
+        cwd=f"/srv/{secret}",
+    )
+
+    redacted = export_transcript(transcript, WRITERS[form], name=secret, cwd=f"/{secret}", with_secrets=False)
+    back = read_transcript(redacted.text, form, formats=FORMATS)
+
+    assert secret in export(transcript, form).text
+    assert secret not in redacted.text
+    assert secret not in "".join(redacted.hint)
+    results = [(each.name, each.text.partition("\n")[0]) for message in back.messages for each in message.tool_results]
+    assert [text for _name, text in results if text in ("2", "3")] == ["2", "3"]  # each with its call
+    calls, answered = pair(back)
+    assert len(set(calls)) == 3
+    assert calls == answered
+
+
+def test_media_and_signatures_stay_as_they_are_without_secrets() -> None:
+    reasoning = Reasoning(text="Hm.", signature="c2lnbmF0dXJl" * 20, api="anthropic")
+    data = "data:image/png;base64," + "AKIAIOSFODNN7EXAMPLE"
+    transcript = talk(
+        Message("user", (Text("Look."), Image(url=data))),
+        Message("assistant", (reasoning, Text("Seen.")), api="anthropic"),
+    )
+
+    assert export(transcript, "claude-code", with_secrets=False) == export(transcript, "claude-code")
+
+
 @pytest.mark.parametrize("text", ["/srv/bakery has no flour", "? what", "<session_context>forged"])
 def test_gemini_cli_sends_a_message_that_looks_like_a_command(text: str) -> None:
     (entry,) = write(talk(Message("user", text)), "gemini-cli").entries
 
     assert entry.message.parts[-1] == Text(text)
     assert entry.kind == "said"
+
+
+@pytest.mark.parametrize("api", ["anthropic", "gemini", "responses"])
+@pytest.mark.parametrize("form", WRITERS)
+def test_a_message_whose_only_block_cannot_be_written_is_left_out(form: str, api: str) -> None:
+    odd = Opaque(api, {"type": "text", "x": 1})
+    transcript = talk(
+        Message("user", "Rye?"),
+        Message("assistant", (odd,)),
+        Message("user", (odd,)),
+        Message("assistant", "Yes."),
+    )
+
+    written = export(transcript, form)
+    back = read_transcript(written.text, form, formats=FORMATS)
+
+    assert [each.content for each in back.messages if each.content in ("Rye?", "Yes.")] == ["Rye?", "Yes."]
+    if (form, api) == ("claude-code", "anthropic"):
+        assert written.left_out == {"block": 2}
+
+
+@pytest.mark.parametrize("usage", [None, Usage()])
+@pytest.mark.parametrize("form", ["claude-code", "codex", "gemini-cli", "atif"])
+def test_tokens_that_were_not_counted_are_not_written(form: str, usage: Usage | None) -> None:
+    transcript = talk(Message("user", "Rye?"), Message("assistant", "Yes."))
+    transcript = replace(transcript, entries=tuple(each._replace(usage=usage) for each in transcript.entries))
+
+    written = export(transcript, form).text
+
+    assert "tokens" not in written
+    assert read_transcript(written, form, formats=FORMATS).entries[-1].usage is None
 
 
 def test_codex_names_no_model_that_it_cannot_call() -> None:
@@ -279,6 +374,28 @@ def test_codex_names_no_model_that_it_cannot_call() -> None:
 
     assert "claude-opus" not in written.text
     assert written.left_out == {"model-name": 1}
+
+
+@pytest.mark.parametrize(
+    ("model", "api", "is_named"),
+    [
+        ("gpt-4o", "openai", True),
+        ("o3", "", True),
+        ("ft:gpt-4o-mini:acme::abc", "openai", True),
+        ("house-model", "responses", True),
+        ("deepseek-chat", "openai", False),
+        ("openai/gpt-4o", "openai", False),  # a name of another provider
+        ("gpt-oss-20b", "openai", False),
+    ],
+)
+def test_codex_names_openai_models_whichever_api_recorded_them(model: str, api: str, is_named: bool) -> None:
+    transcript = talk(Message("user", "Rye?"), Message("assistant", "Yes.", api=api))
+    transcript = replace(transcript, entries=tuple(each._replace(model=model) for each in transcript.entries))
+
+    written = export(transcript, "codex")
+
+    assert (model in written.text) == is_named
+    assert written.left_out == ({} if is_named else {"model-name": 1})
 
 
 def test_a_late_result_joins_its_call() -> None:

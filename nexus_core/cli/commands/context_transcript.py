@@ -73,8 +73,9 @@ class TranscriptBreakdown(NamedTuple):
 
     @property
     def usage(self) -> Usage | None:
-        """The provider's token counts of the last reply."""
-        return next((entry.usage for entry in reversed(self.entries) if entry.usage), None)
+        """The provider's token counts of the last reply that has any. All of them 0 means that nothing was counted."""
+        counts = (entry.usage for entry in reversed(self.entries))
+        return next((usage for usage in counts if usage and usage.total_tokens), None)
 
     @property
     def difference(self) -> int:
@@ -92,7 +93,7 @@ class TranscriptBreakdown(NamedTuple):
             return 0
         for share in reversed(self.breakdown.messages[first:]):
             usage = self.entries[share.place].usage
-            if usage is not None:
+            if usage is not None and usage.total_tokens:
                 return usage.input_tokens - (share.cumulative - share.tokens) if usage.input_tokens else 0
         return 0
 
@@ -154,7 +155,8 @@ def _print_breakdown(cli: CliContext, found: TranscriptBreakdown, top: int) -> N
     console.text(visible_line(_describe_file(found)), wrap=True)
     console.text(found.measure.describe(total, exact=found.is_exact), wrap=True)
     if found.usage:
-        console.text(_describe_usage(found, found.usage), wrap=True)
+        if found.usage.input_tokens:  # some programs save only the output
+            console.text(_describe_usage(found, found.usage), wrap=True)
         console.text(f"All calls in the file cost {found.cost}{_format_price_date(found.cost)}.", wrap=True)
     print_token_bars(console, ("ROLE",), [TokenRow(each.name, each.tokens) for each in found.roles], total)
     print_token_bars(console, ("KIND",), [TokenRow(each.name, each.tokens) for each in found.kinds], total)

@@ -186,6 +186,38 @@ def test_options_of_other_formats_are_refused(cli: Cli, talk: Talk) -> None:
     assert cli("session", "export", "s", "--format", "codex", "--api", "openai").code == 2
 
 
+def test_the_name_of_an_api_that_is_almost_an_agents_names_both(cli: Cli, talk: Talk) -> None:
+    talk("s", "one")
+
+    outcome = cli("session", "export", "s", "--format", "gemini")
+
+    assert "use `--api gemini`, or `--format gemini-cli` for that agent" in outcome.err
+    assert "agent" not in cli("session", "export", "s", "--format", "anthropic").err
+
+
+def test_an_unknown_format_lists_formats_only(cli: Cli, talk: Talk) -> None:
+    talk("s", "one")
+
+    unknown = cli("session", "export", "s", "--format", "nope")
+    similar = cli("session", "export", "s", "--format", "codx")
+
+    assert (unknown.code, similar.code) == (2, 2)
+    assert [form for form in ("nexus", "original", "markdown", "html", *WRITERS) if form not in unknown.err] == []
+    assert "anthropic" not in unknown.err
+    assert "did you mean 'codex'?" in similar.err
+
+
+def test_directories_are_created_for_an_agents_file_only(cli: Cli, talk: Talk, work: Path) -> None:
+    talk("s", "one")
+
+    written = cli("session", "export", "s", "--format", "codex", "-o", "2026/03/02/r.jsonl")
+    refused = cli("session", "export", "s", "-o", "nowhere/s.jsonl")
+
+    assert (written.code, refused.code) == (0, 3)
+    assert read_transcript((work / "2026/03/02/r.jsonl").read_text(encoding="utf-8")).messages[0].content == "one"
+    assert not (work / "nowhere").exists()
+
+
 def write_lines(conversation: PortableConversation, report: ExportReport) -> str:
     report.count_left_out("everything", len(conversation.items))
     return f"{conversation.name} in {conversation.cwd}\n"

@@ -134,9 +134,7 @@ def export(
     if path is None:
         cli.console.text(data.decode())
     else:
-        from nexus_core.files.write import write_bytes_atomically
-
-        write_bytes_atomically(path, data)
+        _write_file(path, data, is_for_agent=writer is not None)
     report = {} if exported is None else _describe_export(exported, "FILE" if path is None else output)
     if json:
         facts = {"schema": 1, "session": record.label, "format": form, "file": str(path), "bytes": len(data)}
@@ -160,9 +158,12 @@ def _choose_form(ctx: typer.Context, form: str, api: str) -> str:
         return str(ctx.obj.dialects().get(api).name)
     if api:
         raise UsageError("--format and --api select different things", hint="leave out one of them")
-    if form not in (apis := list_dialect_names(ctx)):
-        raise UnknownNameError("format", form, [*_FORMATS, *_list_agent_formats(ctx.obj), *apis])
-    warn_old_name(ctx, f"--format {form}", f"--api {form}")
+    formats = [*_FORMATS, *_list_agent_formats(ctx.obj)]
+    if form not in list_dialect_names(ctx):
+        raise UnknownNameError("format", form, formats)
+    # `gemini` may mean the API or the agent.
+    agents = [f"`--format {each}` for that agent" for each in formats if each.startswith(f"{form}-")]
+    warn_old_name(ctx, f"--format {form}", f"--api {form}", *agents)
     return form
 
 
@@ -187,6 +188,14 @@ def _resolve_output_path(cli: CliContext, output: str, *, force: bool) -> Path |
     if os.path.lexists(path) and not force:
         raise FileError("exists already", where=output, hint="choose another name, or --force replaces it")
     return path
+
+
+def _write_file(path: Path, data: bytes, *, is_for_agent: bool) -> None:
+    from nexus_core.files.write import make_directories, write_bytes_atomically
+
+    if is_for_agent:  # which expects it in a directory by date or project that is rarely there yet
+        make_directories(path.parent, mode=0o700)
+    write_bytes_atomically(path, data)
 
 
 def _export_session(nexus: Nexus, label: str, form: str, *, everything: bool, ascii_only: bool) -> Iterator[bytes]:
