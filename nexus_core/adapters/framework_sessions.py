@@ -80,11 +80,8 @@ class FrameworkSessions(Generic[L]):
             SessionExistsError: The session of that name is not one of the framework.
         """
         record = self.ledger.session(label)
-        if record is not None and record.payload.framework != self._framework:
-            raise SessionExistsError(
-                f"session {label!r} was not created by {self._framework}",
-                hint="choose another name, or rename the session: `nexus session rename`",
-            )
+        if record is not None:
+            ensure_framework(record, self._framework)
         return record
 
     def load(self, label: str) -> L:
@@ -141,7 +138,7 @@ class FrameworkSessions(Generic[L]):
             record = self.find(label)
             try:
                 record = record or self._create(label, origin)
-                _ensure_writable(record)
+                ensure_writable(record)
                 log = self._update_log(record)
                 planned = _continue_steps(log.tip, plan(log))
                 added = self.ledger.append_many(record.label, planned, after=record.tip) if planned else []
@@ -189,6 +186,37 @@ class FrameworkSessions(Generic[L]):
         return fresh
 
 
+def ensure_framework(record: SessionRecord, framework: str) -> None:
+    """Raise an error if a session is not one of a framework.
+
+    Args:
+        record: The session.
+        framework: The name that marks the sessions; "" for sessions in which no framework keeps its state.
+
+    Raises:
+        SessionExistsError: The session was created by another framework, or by none.
+    """
+    created_by = record.payload.framework
+    if created_by != framework:
+        reason = f"was not created by {framework}" if framework else f"was created by {created_by}"
+        hint = "choose another name, or rename the session: `nexus session rename`"
+        raise SessionExistsError(f"session {record.label!r} {reason}", hint=hint)
+
+
+def ensure_writable(record: SessionRecord) -> None:
+    """Raise an error if an adapter may not append to a session.
+
+    Raises:
+        TurnError: A turn of Nexus's own is open in the session, or it is archived.
+    """
+    ensure_not_archived(SessionState(record, None, None))
+    if record.open_turn is not None:
+        raise TurnError(
+            f"a turn is open in session {record.label!r}",
+            hint="nexus.session(…).interrupt() ends it; if another program uses the session, choose another name",
+        )
+
+
 def build_state_step(state: dict[str, Any]) -> NewStep:
     """Return a step without messages that stores a state."""
     return NewStep(kind="state", closes=True, data=StatePayload(state=state).to_json())
@@ -219,12 +247,3 @@ def _continue_steps(tip: Step | None, steps: Iterable[NewStep]) -> list[NewStep]
         before = continue_step(before, step)
         continued.append(before)
     return continued
-
-
-def _ensure_writable(record: SessionRecord) -> None:
-    ensure_not_archived(SessionState(record, None, None))
-    if record.open_turn is not None:
-        raise TurnError(
-            f"a turn is open in session {record.label!r}",
-            hint="nexus.session(…).interrupt() ends it; if another program uses the session, choose another name",
-        )

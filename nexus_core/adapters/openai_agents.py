@@ -15,9 +15,10 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from nexus_core.adapters.framework_sessions import ensure_writable
 from nexus_core.dialects.fields import to_json_dict
 from nexus_core.dialects.registry import get_dialect
-from nexus_core.errors import ConflictError, MessageError, SessionExistsError, TurnError
+from nexus_core.errors import ConflictError, MessageError, SessionExistsError
 from nexus_core.history.fit import FitResult, fit_messages, require_fit_options
 from nexus_core.ledger.ledger import walk_back
 from nexus_core.ledger.store import read_label
@@ -26,10 +27,8 @@ from nexus_core.runner import run_to_completion
 from nexus_core.thread.state import (
     MARKER_KINDS,
     MAX_APPEND_ATTEMPTS,
-    SessionState,
     add_usages,
     build_contention_error,
-    ensure_not_archived,
 )
 from nexus_core.tokens.counters import open_counter
 from nexus_core.types.assembled import CacheReport
@@ -156,7 +155,7 @@ class SessionItemStore:
         for _ in range(MAX_APPEND_ATTEMPTS):
             record = self._ledger.session(self._label)
             if record is not None:
-                _ensure_no_open_turn(record)
+                ensure_writable(record)
             try:
                 return change(record)
             except (ConflictError, SessionExistsError):
@@ -222,15 +221,6 @@ def _write_items(messages: Iterable[Message]) -> list[dict[str, Any]]:
 
 def _is_long(blocks: list[dict[str, Any]]) -> bool:
     return len(json.dumps(blocks)) >= MIN_LONG_ITEM_CHARACTERS
-
-
-def _ensure_no_open_turn(record: SessionRecord) -> None:
-    ensure_not_archived(SessionState(record, None, None))
-    if record.open_turn is not None:
-        raise TurnError(
-            f"a turn is open in session {record.label!r}",
-            hint="nexus.session(…).interrupt() ends it; if another program uses the session, choose another name",
-        )
 
 
 class NexusSession:
