@@ -15,7 +15,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from nexus_core.adapters.framework_sessions import ensure_writable
+from nexus_core.adapters.framework_sessions import ensure_framework, ensure_writable
 from nexus_core.dialects.fields import to_json_dict
 from nexus_core.dialects.registry import get_dialect
 from nexus_core.errors import ConflictError, MessageError, SessionExistsError
@@ -79,8 +79,12 @@ class SessionItemStore:
         self._label = label
 
     def read(self, limit: int | None = None) -> list[Any]:
-        """Return all items, oldest first, or the newest `limit`. A negative limit means all, as in the SDK."""
-        return self._newest(self._tip(self._ledger.session(self._label)), limit)
+        """Return all items, oldest first, or the newest `limit`. A negative limit means all, as in the SDK.
+
+        Raises:
+            SessionExistsError: The session was created by another framework.
+        """
+        return self._newest(self._tip(self._find()), limit)
 
     def add(self, items: Sequence[Any], calls: Sequence[ModelCall] = ()) -> None:
         """Append items in one transaction.
@@ -90,6 +94,7 @@ class SessionItemStore:
             calls: The model calls that they come from, as far as they are known.
 
         Raises:
+            SessionExistsError: The session was created by another framework, which keeps its state there.
             TurnError: A turn is open in the session, or it is archived.
             MessageError: An item is not a JSON object.
         """
@@ -150,10 +155,16 @@ class SessionItemStore:
     def _ledger(self) -> Ledger:
         return self._nexus.ledger
 
+    def _find(self) -> SessionRecord | None:
+        record = self._ledger.session(self._label)
+        if record is not None:
+            ensure_framework(record, "")
+        return record
+
     def _retry_on_conflict(self, change: Callable[[SessionRecord | None], T]) -> T:
         """Apply a change to the current session. Read it again and retry after a conflicting write."""
         for _ in range(MAX_APPEND_ATTEMPTS):
-            record = self._ledger.session(self._label)
+            record = self._find()
             if record is not None:
                 ensure_writable(record)
             try:
@@ -278,6 +289,7 @@ class NexusSession:
         """Append items atomically.
 
         Raises:
+            SessionExistsError: The session was created by another framework.
             TurnError: A turn is open in the session, or it is archived.
         """
         if not items:
