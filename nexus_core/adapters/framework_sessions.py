@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from nexus_core.errors import ConflictError, LedgerError, SessionExistsError, TurnError, UsageError
 from nexus_core.ledger.deletion import DeletableLedger, undeletable_ledger_error
 from nexus_core.ledger.store import read_label
+from nexus_core.text.safety import repair_surrogates
 from nexus_core.thread.state import (
     MAX_APPEND_ATTEMPTS,
     SessionState,
@@ -237,6 +238,20 @@ def read_exact_label(value: object, what: str) -> str:
     if label != name:
         raise UsageError(f"the {what} {name!r} cannot be stored as it is", hint="use letters, digits and hyphens")
     return label
+
+
+def ensure_exact_text(value: object, what: str) -> None:
+    """Raise an error if a text of a framework would not be stored as it is.
+
+    Args:
+        value: The text.
+        what: The words for it in errors.
+
+    Raises:
+        UsageError: It is not a text, or has lone surrogates.
+    """
+    if not isinstance(value, str) or repair_surrogates(value) != value:
+        raise UsageError(f"{what} {value!r} cannot be stored as it is", hint="use a text of valid Unicode characters")
 
 
 def _continue_steps(tip: Step | None, steps: Iterable[NewStep]) -> list[NewStep]:

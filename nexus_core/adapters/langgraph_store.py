@@ -18,7 +18,12 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.base import BaseStore, PutOp, SearchOp, ensure_embeddings
 from langgraph.store.memory import InMemoryStore
 
-from nexus_core.adapters.framework_sessions import FrameworkSessions, build_state_step, read_exact_label
+from nexus_core.adapters.framework_sessions import (
+    FrameworkSessions,
+    build_state_step,
+    ensure_exact_text,
+    read_exact_label,
+)
 from nexus_core.errors import UsageError
 from nexus_core.nexus import Nexus
 from nexus_core.runner import run_to_completion
@@ -151,7 +156,7 @@ class NexusStore(BaseStore):
         """Run operations: all that read, then all that write, in one transaction.
 
         Raises:
-            UsageError: A value is not a dict of JSON values.
+            UsageError: A value is not a dict of JSON values, or a key or namespace has lone surrogates.
             SessionExistsError: The session of the store's name is another one.
         """
         given = list(ops)
@@ -210,6 +215,9 @@ def _encode_puts(ops: Iterable[Op]) -> list[list[Any]]:
 
 def _encode_put(op: PutOp) -> list[Any]:
     """Return the stored form of a change. The value is a text in ASCII, which no ledger alters."""
+    for part in op.namespace:
+        ensure_exact_text(part, "the namespace part")
+    ensure_exact_text(op.key, "the key")
     if not isinstance(op.value, dict | None):
         raise UsageError(f"the value of {op.key!r} is not a dict: {op.value!r}", hint='wrap it: {"value": …}')
     try:

@@ -187,6 +187,16 @@ def test_store_with_a_value_that_an_older_version_took_opens_without_it(world: S
     assert sorted(item.key for item in items) == ["good", "k"]
 
 
+@pytest.mark.parametrize(("namespace", "key"), [(("a\ud800",), "k"), (("a",), "k\udfff"), (("a",), "\ud83d\ude00")])
+def test_key_or_namespace_with_surrogates_is_refused_and_nothing_is_stored(
+    world: SimpleNamespace, nexus: Nexus, namespace: tuple[str, ...], key: str
+) -> None:
+    with pytest.raises(UsageError, match="cannot be stored as it is"):
+        world.Ours(nexus).put(namespace, key, {"n": 1})
+
+    assert nexus.ledger.session("langgraph-store") is None
+
+
 def test_name_of_another_session_is_refused(world: SimpleNamespace, nexus: Nexus) -> None:
     nexus.session("chat").ask("Hello.")
 
