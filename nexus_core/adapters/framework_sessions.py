@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from nexus_core.errors import ConflictError, LedgerError, SessionExistsError, TurnError, UsageError
 from nexus_core.ledger.deletion import DeletableLedger, undeletable_ledger_error
 from nexus_core.ledger.store import read_label
+from nexus_core.text.safety import repair_surrogates
 from nexus_core.thread.state import (
     MAX_APPEND_ATTEMPTS,
     SessionState,
@@ -80,11 +81,8 @@ class FrameworkSessions(Generic[L]):
             SessionExistsError: The session of that name is not one of the framework.
         """
         record = self.ledger.session(label)
-        if record is not None and record.payload.framework != self._framework:
-            raise SessionExistsError(
-                f"session {label!r} was not created by {self._framework}",
-                hint="choose another name, or rename the session: `nexus session rename`",
-            )
+        if record is not None:
+            ensure_framework(record, self._framework)
         return record
 
     def load(self, label: str) -> L:
@@ -141,7 +139,7 @@ class FrameworkSessions(Generic[L]):
             record = self.find(label)
             try:
                 record = record or self._create(label, origin)
-                _ensure_writable(record)
+                ensure_writable(record)
                 log = self._update_log(record)
                 planned = _continue_steps(log.tip, plan(log))
                 added = self.ledger.append_many(record.label, planned, after=record.tip) if planned else []
@@ -189,6 +187,37 @@ class FrameworkSessions(Generic[L]):
         return fresh
 
 
+def ensure_framework(record: SessionRecord, framework: str) -> None:
+    """Raise an error if a session is not one of a framework.
+
+    Args:
+        record: The session.
+        framework: The name that marks the sessions; "" for sessions in which no framework keeps its state.
+
+    Raises:
+        SessionExistsError: The session was created by another framework, or by none.
+    """
+    created_by = record.payload.framework
+    if created_by != framework:
+        reason = f"was not created by {framework}" if framework else f"was created by {created_by}"
+        hint = "choose another name, or rename the session: `nexus session rename`"
+        raise SessionExistsError(f"session {record.label!r} {reason}", hint=hint)
+
+
+def ensure_writable(record: SessionRecord) -> None:
+    """Raise an error if an adapter may not append to a session.
+
+    Raises:
+        TurnError: A turn of Nexus's own is open in the session, or it is archived.
+    """
+    ensure_not_archived(SessionState(record, None, None))
+    if record.open_turn is not None:
+        raise TurnError(
+            f"a turn is open in session {record.label!r}",
+            hint="nexus.session(…).interrupt() ends it; if another program uses the session, choose another name",
+        )
+
+
 def build_state_step(state: dict[str, Any]) -> NewStep:
     """Return a step without messages that stores a state."""
     return NewStep(kind="state", closes=True, data=StatePayload(state=state).to_json())
@@ -211,6 +240,20 @@ def read_exact_label(value: object, what: str) -> str:
     return label
 
 
+def ensure_exact_text(value: object, what: str) -> None:
+    """Raise an error if a text of a framework would not be stored as it is.
+
+    Args:
+        value: The text.
+        what: The words for it in errors.
+
+    Raises:
+        UsageError: It is not a text, or has lone surrogates.
+    """
+    if not isinstance(value, str) or repair_surrogates(value) != value:
+        raise UsageError(f"{what} {value!r} cannot be stored as it is", hint="use a text of valid Unicode characters")
+
+
 def _continue_steps(tip: Step | None, steps: Iterable[NewStep]) -> list[NewStep]:
     """Return steps with what each carries on from the one before."""
     continued: list[NewStep] = []
@@ -219,12 +262,3 @@ def _continue_steps(tip: Step | None, steps: Iterable[NewStep]) -> list[NewStep]
         before = continue_step(before, step)
         continued.append(before)
     return continued
-
-
-def _ensure_writable(record: SessionRecord) -> None:
-    ensure_not_archived(SessionState(record, None, None))
-    if record.open_turn is not None:
-        raise TurnError(
-            f"a turn is open in session {record.label!r}",
-            hint="nexus.session(…).interrupt() ends it; if another program uses the session, choose another name",
-        )

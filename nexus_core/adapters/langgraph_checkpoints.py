@@ -27,7 +27,12 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from nexus_core.adapters.framework_sessions import FrameworkSessions, build_state_step, read_exact_label
+from nexus_core.adapters.framework_sessions import (
+    FrameworkSessions,
+    build_state_step,
+    ensure_exact_text,
+    read_exact_label,
+)
 from nexus_core.adapters.langgraph import convert_message
 from nexus_core.adapters.synced_messages import SyncedMessages, build_turn_step
 from nexus_core.dialects.registry import get_dialect
@@ -282,6 +287,7 @@ class NexusSaver(BaseCheckpointSaver[str]):
         Raises:
             SessionExistsError: The session of that name was not created by LangGraph.
             TurnError: A turn of Nexus's own is open in the session, or it is archived.
+            UsageError: The thread_id or the checkpoint_ns cannot be stored as it is.
         """
         thread, namespace = _read_thread_id(config), _read_namespace(config)
         header: dict[str, Any] = {key: value for key, value in checkpoint.items() if key != "channel_values"}
@@ -319,7 +325,7 @@ class NexusSaver(BaseCheckpointSaver[str]):
         """Store the writes of a task in one transaction. The checkpoint need not be stored yet.
 
         Raises:
-            SessionExistsError, TurnError: As for `put`.
+            SessionExistsError, TurnError, UsageError: As for `put`.
         """
         name = get_checkpoint_id(config)
         if not name:
@@ -588,7 +594,9 @@ def _read_thread_id(config: RunnableConfig) -> str:
 
 
 def _read_namespace(config: RunnableConfig) -> str:
-    return str(config["configurable"].get("checkpoint_ns") or "")
+    namespace = str(config["configurable"].get("checkpoint_ns") or "")
+    ensure_exact_text(namespace, "the checkpoint_ns")
+    return namespace
 
 
 def _build_config(thread: str, namespace: str, checkpoint: str) -> RunnableConfig:

@@ -18,7 +18,12 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.base import BaseStore, PutOp, SearchOp, ensure_embeddings
 from langgraph.store.memory import InMemoryStore
 
-from nexus_core.adapters.framework_sessions import FrameworkSessions, build_state_step, read_exact_label
+from nexus_core.adapters.framework_sessions import (
+    FrameworkSessions,
+    build_state_step,
+    ensure_exact_text,
+    read_exact_label,
+)
 from nexus_core.errors import UsageError
 from nexus_core.nexus import Nexus
 from nexus_core.runner import run_to_completion
@@ -111,10 +116,12 @@ class ItemLog:
             for text, encoded in (state.get("vectors") or {}).items():
                 if len(vector := decode_vector(encoded)) == self._dims:  # else of another model
                     self._vectors.vectors.setdefault(text, vector)
-        for namespace, key, value, index in state.get("puts") or ():
-            place = tuple(namespace)
+        for namespace, key, encoded, index in state.get("puts") or ():
+            place, value = tuple(namespace), None if encoded is None else json.loads(encoded)
+            if not isinstance(value, dict | None):  # refused now; a store that has one must still open
+                continue
             before = self.items.get(place, key)
-            self.items.batch([PutOp(place, key, None if value is None else json.loads(value), index)])
+            self.items.batch([PutOp(place, key, value, index)])
             if (item := self.items.get(place, key)) is not None:
                 item.created_at, item.updated_at = before.created_at if before else moment, moment
 
@@ -149,29 +156,30 @@ class NexusStore(BaseStore):
         """Run operations: all that read, then all that write, in one transaction.
 
         Raises:
-            UsageError: A value is not JSON.
+            UsageError: A value is not a dict of JSON values, or a key or namespace has lone surrogates.
             SessionExistsError: The session of the store's name is another one.
         """
         given = list(ops)
+        puts = _encode_puts(given)
         if self._vectors is not None:  # embeds the new texts, and refuses what LangGraph's own store would
             for op in given:
                 if isinstance(op, PutOp):
                     InMemoryStore(index=self._index).batch([op])
-        return self._run(given)
+        return self._run(given, puts)
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Do what `batch` does, without blocking the event loop."""
         given = list(ops)
+        puts = _encode_puts(given)
         if self._vectors is not None:
             for op in given:
                 if isinstance(op, PutOp):
                     await InMemoryStore(index=self._index).abatch([op])
                 elif isinstance(op, SearchOp) and op.query:
                     await self._vectors.aembed_query(op.query)
-        return await run_to_completion(partial(self._run, given))
+        return await run_to_completion(partial(self._run, given, puts))
 
-    def _run(self, ops: Sequence[Op]) -> list[Result]:
-        puts = [_encode_put(op) for op in ops if isinstance(op, PutOp)]
+    def _run(self, ops: Sequence[Op], puts: list[list[Any]]) -> list[Result]:
         with self._sessions.lock:
             items = self._sessions.load(self._name).items
             results = [None if isinstance(op, PutOp) else items.batch([op])[0] for op in ops]
@@ -201,8 +209,17 @@ def decode_vector(encoded: str) -> list[float]:
     return numbers.tolist()
 
 
+def _encode_puts(ops: Iterable[Op]) -> list[list[Any]]:
+    return [_encode_put(op) for op in ops if isinstance(op, PutOp)]
+
+
 def _encode_put(op: PutOp) -> list[Any]:
     """Return the stored form of a change. The value is a text in ASCII, which no ledger alters."""
+    for part in op.namespace:
+        ensure_exact_text(part, "the namespace part")
+    ensure_exact_text(op.key, "the key")
+    if not isinstance(op.value, dict | None):
+        raise UsageError(f"the value of {op.key!r} is not a dict: {op.value!r}", hint='wrap it: {"value": …}')
     try:
         value = None if op.value is None else json.dumps(op.value)
     except (TypeError, ValueError, RecursionError) as error:

@@ -15,9 +15,10 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from nexus_core.adapters.framework_sessions import ensure_framework, ensure_writable
 from nexus_core.dialects.fields import to_json_dict
 from nexus_core.dialects.registry import get_dialect
-from nexus_core.errors import ConflictError, MessageError, SessionExistsError, TurnError
+from nexus_core.errors import ConflictError, MessageError, SessionExistsError
 from nexus_core.history.fit import FitResult, fit_messages, require_fit_options
 from nexus_core.ledger.ledger import walk_back
 from nexus_core.ledger.store import read_label
@@ -26,10 +27,8 @@ from nexus_core.runner import run_to_completion
 from nexus_core.thread.state import (
     MARKER_KINDS,
     MAX_APPEND_ATTEMPTS,
-    SessionState,
     add_usages,
     build_contention_error,
-    ensure_not_archived,
 )
 from nexus_core.tokens.counters import open_counter
 from nexus_core.types.assembled import CacheReport
@@ -80,8 +79,12 @@ class SessionItemStore:
         self._label = label
 
     def read(self, limit: int | None = None) -> list[Any]:
-        """Return all items, oldest first, or the newest `limit`. A negative limit means all, as in the SDK."""
-        return self._newest(self._tip(self._ledger.session(self._label)), limit)
+        """Return all items, oldest first, or the newest `limit`. A negative limit means all, as in the SDK.
+
+        Raises:
+            SessionExistsError: The session was created by another framework.
+        """
+        return self._newest(self._tip(self._find()), limit)
 
     def add(self, items: Sequence[Any], calls: Sequence[ModelCall] = ()) -> None:
         """Append items in one transaction.
@@ -91,6 +94,7 @@ class SessionItemStore:
             calls: The model calls that they come from, as far as they are known.
 
         Raises:
+            SessionExistsError: The session was created by another framework, which keeps its state there.
             TurnError: A turn is open in the session, or it is archived.
             MessageError: An item is not a JSON object.
         """
@@ -151,12 +155,18 @@ class SessionItemStore:
     def _ledger(self) -> Ledger:
         return self._nexus.ledger
 
+    def _find(self) -> SessionRecord | None:
+        record = self._ledger.session(self._label)
+        if record is not None:
+            ensure_framework(record, "")
+        return record
+
     def _retry_on_conflict(self, change: Callable[[SessionRecord | None], T]) -> T:
         """Apply a change to the current session. Read it again and retry after a conflicting write."""
         for _ in range(MAX_APPEND_ATTEMPTS):
-            record = self._ledger.session(self._label)
+            record = self._find()
             if record is not None:
-                _ensure_no_open_turn(record)
+                ensure_writable(record)
             try:
                 return change(record)
             except (ConflictError, SessionExistsError):
@@ -224,15 +234,6 @@ def _is_long(blocks: list[dict[str, Any]]) -> bool:
     return len(json.dumps(blocks)) >= MIN_LONG_ITEM_CHARACTERS
 
 
-def _ensure_no_open_turn(record: SessionRecord) -> None:
-    ensure_not_archived(SessionState(record, None, None))
-    if record.open_turn is not None:
-        raise TurnError(
-            f"a turn is open in session {record.label!r}",
-            hint="nexus.session(…).interrupt() ends it; if another program uses the session, choose another name",
-        )
-
-
 class NexusSession:
     """A session of the Agents SDK over a ledger: `Runner.run(agent, "Hello.", session=NexusSession("chat"))`.
 
@@ -288,6 +289,7 @@ class NexusSession:
         """Append items atomically.
 
         Raises:
+            SessionExistsError: The session was created by another framework.
             TurnError: A turn is open in the session, or it is archived.
         """
         if not items:

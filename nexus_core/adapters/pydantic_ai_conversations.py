@@ -22,6 +22,7 @@ from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse
 from nexus_core.adapters.framework_sessions import FrameworkSessions, build_state_step, read_exact_label
 from nexus_core.adapters.pydantic_ai import read_model_message, read_model_usage
 from nexus_core.adapters.synced_messages import SyncedMessages, build_turn_step
+from nexus_core.errors import ConflictError
 from nexus_core.ledger.ledger import walk_back
 from nexus_core.nexus import Nexus
 from nexus_core.runner import run_to_completion
@@ -29,6 +30,8 @@ from nexus_core.types.payloads import ExternalTurnPayload, StatePayload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from pydantic_ai.conversation import Conversation
 
     from nexus_core.types.ledger import NewStep, Step
 
@@ -106,6 +109,33 @@ class NexusConversationStore(ConversationStore):
         if self._own is not None:
             self._own.close()
 
+    async def load(
+        self, conversation_id: str, *, limit: int | None = None, scope: str | None = None
+    ) -> Conversation | None:
+        """Return a conversation, or None, as pydantic-ai's stores do.
+
+        Raises:
+            ConflictError: The session also has messages that pydantic-ai did not save.
+            SessionExistsError: The session of that name was not created by pydantic-ai.
+        """
+        loaded = await super().load(conversation_id, limit=limit, scope=scope)
+        if loaded is not None:
+            await asyncio.to_thread(self._ensure_whole, conversation_id)
+        return loaded
+
+    async def load_entries(
+        self, conversation_id: str, *, limit: int | None = None, scope: str | None = None
+    ) -> list[ConversationEntry] | None:
+        """Return the entries of a conversation, or None, as pydantic-ai's stores do.
+
+        Raises:
+            ConflictError, SessionExistsError: As for `load`.
+        """
+        loaded = await super().load_entries(conversation_id, limit=limit, scope=scope)
+        if loaded is not None:
+            await asyncio.to_thread(self._ensure_whole, conversation_id)
+        return loaded
+
     async def read_record(self, conversation_id: str) -> ConversationRecord | None:
         """Return the record of a conversation, or None.
 
@@ -128,7 +158,8 @@ class NexusConversationStore(ConversationStore):
         """Store a record and new entries in one transaction.
 
         Raises:
-            ConversationConflict: The conversation was saved or deleted since it was loaded.
+            ConversationConflict: The conversation was saved or deleted since it was loaded, or another program has
+                added messages.
             SessionExistsError: The session of that name was not created by pydantic-ai.
             TurnError: A turn of Nexus's own is open in the session, or it is archived.
         """
@@ -165,6 +196,15 @@ class NexusConversationStore(ConversationStore):
         with self._sessions.lock:
             return _copy_own_record(self._sessions.load(label), label)
 
+    def _ensure_whole(self, conversation: str) -> None:
+        label = read_exact_label(conversation, "conversation_id")
+        with self._sessions.lock:
+            if self._sessions.load(label).shown.has_other_messages:
+                raise ConflictError(
+                    f"session {label!r} also has messages that pydantic-ai did not save",
+                    hint=f"continue it with nexus.session({label!r}), or choose another conversation_id",
+                )
+
     def _list_records(self, scope: str | None, limit: int | None) -> list[ConversationRecord]:
         found = [record for label in self._sessions.list_labels() if (record := self._find_newest_record(label))]
         found.sort(key=lambda record: record.updated_at, reverse=True)
@@ -188,7 +228,7 @@ class NexusConversationStore(ConversationStore):
 
         def plan(log: ConversationLog) -> list[NewStep]:
             stored = _copy_own_record(log, label)
-            if (stored.revision if stored else None) != expected_revision:
+            if (stored.revision if stored else None) != expected_revision or log.shown.has_other_messages:
                 raise ConversationConflict(record.conversation_id)
             try:
                 history = _list_entries(record.head_id, log.entries | added)

@@ -38,12 +38,13 @@ class SyncedMessages(Generic[K]):
 
     Attributes:
         keys: The keys.
+        has_other_messages: True if the session also has messages of another program.
     """
 
     def __init__(self) -> None:
         self.keys: list[K] = []
         self._counts: list[int] = []
-        self._has_other_messages = False
+        self.has_other_messages = False
         self._shown_before: dict[str, int] = {}
         self._summarized: dict[str, int] = {}
 
@@ -64,11 +65,11 @@ class SyncedMessages(Generic[K]):
             self._take_back(payload.popped or 0)
         elif isinstance(payload, CompactionPayload):
             if payload.cleared:
-                self.keys, self._counts, self._has_other_messages = [], [], False
+                self.keys, self._counts, self.has_other_messages = [], [], False
             first = payload.first_kept
             self._summarized[step.id] = len(self.keys) if first is None else self._shown_before.get(first, 0)
         elif step.messages:
-            self._has_other_messages = True
+            self.has_other_messages = True
 
     def plan_change(self, wanted: Sequence[K], tip: Step | None) -> SyncedChange:
         """Return what has to be taken back before the rest of the wanted keys is shown.
@@ -85,7 +86,7 @@ class SyncedMessages(Generic[K]):
             return SyncedChange(kept, [])
         compaction = None if tip is None else tip.compaction
         counter = "" if tip is None else tip.counter
-        if self._has_other_messages or kept < self._summarized.get(compaction or "", 0):
+        if self.has_other_messages or kept < self._summarized.get(compaction or "", 0):
             clear = CompactionPayload(cleared=True)
             return SyncedChange(0, [NewStep(kind="compaction", closes=True, counter=counter, data=clear.to_json())])
         popped = RevertPayload(restores=compaction, popped=sum(self._counts[kept:]))

@@ -25,7 +25,7 @@ from nexus_core.agents.events import (
     ToolResultEvent,
     UsageEvent,
 )
-from nexus_core.agents.permissions import decide_call
+from nexus_core.agents.permissions import UnansweredQuestion, decide_call
 from nexus_core.agents.tools import DEFAULT_TOOL_SECONDS, ToolRun, describe_tool_error
 from nexus_core.errors import MessageError, NexusError, ProviderError, TurnError, UsageError, did_you_mean
 from nexus_core.runner import LongCall, blocking, settle
@@ -441,6 +441,8 @@ class AgentLoop:
             return f"{call.name} was not run: {reason}"
         yield PermissionEvent(call, reason)
         allowed = yield LongCall(self._ask_permission, call, reason)
+        if isinstance(allowed, UnansweredQuestion):
+            return f"{call.name} was not run: the permission question was not answered in {allowed.seconds:g} seconds"
         return "" if allowed is True else f"{call.name} was not run: the user did not allow it"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 from nexus_core.errors import UnknownNameError, UsageError
@@ -21,6 +22,17 @@ _VERDICTS: dict[str, tuple[Verdict, Verdict, Verdict]] = {
     "sandboxed": ("run", "ask", "refuse"),
 }
 """By level, the verdict about tools of each risk."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnansweredQuestion:
+    """The result of a permission question that was not answered in time, which refuses the tool call.
+
+    Attributes:
+        seconds: The time that there was for an answer.
+    """
+
+    seconds: float
 
 
 def decide_call(level: str, risk: ToolRisk) -> Verdict:

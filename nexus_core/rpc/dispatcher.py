@@ -7,6 +7,7 @@ errors of Nexus; `error_to_json` writes one for a client.
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from dataclasses import asdict
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
@@ -24,14 +25,14 @@ from nexus_core.agents.events import (
 )
 from nexus_core.dialects.fields import describe_json_value
 from nexus_core.dialects.neutral import encode_value, message_to_json
-from nexus_core.errors import NexusError, UnknownNameError, UsageError
+from nexus_core.errors import AgentExistsError, NexusError, UnknownNameError, UsageError
 from nexus_core.memory.recall import memory_to_json
 from nexus_core.rpc.pooled_agent import build_question_id, measure_context
 from nexus_core.types.messages import Message
 from nexus_core.types.providers import ReasoningDelta, TextDelta
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
     from typing import Unpack
 
     from nexus_core.agents.events import AgentEvent
@@ -111,7 +112,8 @@ class Dispatcher:
 
     async def create_agent(self, agent_id: str | None = None, **options: Unpack[AgentOptions]) -> dict[str, Any]:
         """Create an agent and return what is known of it, as `list_agents` does."""
-        return self._pool.describe(await self._pool.create(agent_id, **options))
+        with _hint_at_methods():
+            return self._pool.describe(await self._pool.create(agent_id, **options))
 
     async def list_agents(self) -> list[dict[str, Any]]:
         """Return what is known of each agent."""
@@ -235,7 +237,18 @@ class Dispatcher:
 
     async def fork(self, agent_id: str, name: str) -> dict[str, Any]:
         """Create an agent whose session branches off after the last closed turn of another's."""
-        return self._pool.describe(await self._pool.fork(agent_id, name))
+        with _hint_at_methods():
+            return self._pool.describe(await self._pool.fork(agent_id, name))
+
+
+@contextmanager
+def _hint_at_methods() -> Iterator[None]:
+    """Let the error for an id that is in use name methods of the dispatcher, not those of a pool in Python."""
+    try:
+        yield
+    except AgentExistsError as error:
+        hint = "`send` sends it a message; `destroy_agent` ends it, so that the id is free"
+        raise AgentExistsError(error.what, hint=hint) from None
 
 
 async def _write_events(turn: AgentTurn) -> AsyncIterator[dict[str, Any]]:

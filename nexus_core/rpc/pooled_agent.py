@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from nexus_core.agents.events import DoneEvent, PermissionEvent
 from nexus_core.agents.loop import drive_async
+from nexus_core.agents.permissions import UnansweredQuestion
 from nexus_core.errors import AgentDestroyedError, TurnError, UnknownNameError
 from nexus_core.runner import run
 from nexus_core.session.async_session import AsyncSession
@@ -368,19 +369,19 @@ class PooledAgent:
         """The tool call that waits for permission; None if none does."""
         return self._question
 
-    async def ask_permission(self, _call: RecordedCall, _reason: str) -> bool:
+    async def ask_permission(self, _call: RecordedCall, _reason: str) -> bool | UnansweredQuestion:
         """Wait for `answer_permission`, and return whether the tool call of the question may run.
 
         Without an answer in time, it may not.
         """
-        question = self._question
-        if question is None:  # the pool asks nothing
+        question, seconds = self._question, self._question_seconds
+        if question is None or seconds is None:  # the pool asks nothing
             return False
         try:
-            async with asyncio.timeout(self._question_seconds):
+            async with asyncio.timeout(seconds):
                 return await question.answer
         except TimeoutError:
-            return False
+            return UnansweredQuestion(seconds)
         finally:
             self._question = None
 

@@ -19,12 +19,12 @@ from nexus_core import Nexus, hookimpl
 from nexus_core.adapters.openai_agents import NexusSession, SessionItemStore
 from nexus_core.cli.commands.session.overview import read_overview
 from nexus_core.cli.commands.session.stats import StepSums
-from nexus_core.errors import MessageError, TurnError
+from nexus_core.errors import MessageError, SessionExistsError, TurnError
 from nexus_core.host.manager import get_installed_host
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.tokens.prices import PriceList
 from nexus_core.types.ledger import NewStep, Step
-from nexus_core.types.payloads import ExternalTurnPayload
+from nexus_core.types.payloads import ExternalTurnPayload, SessionPayload
 from nexus_core.types.settings import Settings
 from tests.adapters.support import ITEMS, ODD, PICTURE, answered, brought, called, said
 from tests.conftest import Cli
@@ -309,6 +309,15 @@ def test_an_open_turn_is_not_closed_by_somebody_else(items: SessionItemStore, ne
 
     with pytest.raises(TurnError, match=r"a turn is open in session 'chat'\n.*interrupt\(\) ends it"):
         items.add([said("And?")])
+
+
+def test_session_of_another_framework_is_refused(items: SessionItemStore, nexus: Nexus) -> None:
+    nexus.ledger.create("chat", data=SessionPayload(model="", framework="pydantic-ai").to_json())
+
+    for use in (items.read, items.pop, items.clear, lambda: items.add([said("a")])):
+        with pytest.raises(SessionExistsError, match="session 'chat' was created by pydantic-ai"):
+            use()
+    assert list(nexus.ledger.steps()) == []
 
 
 def test_an_archived_session_takes_nothing(items: SessionItemStore, nexus: Nexus) -> None:

@@ -333,6 +333,15 @@ def test_thread_id_that_cannot_be_a_name_is_refused(world: ModuleType, saver: An
         world.save(saver, name, {})
 
 
+def test_namespace_with_surrogates_is_refused(nexus: Nexus, saver: Any) -> None:
+    config = {"configurable": {"thread_id": "t", "checkpoint_ns": "a\ud800", "checkpoint_id": "1"}}
+
+    for use in (saver.get_tuple, lambda given: saver.put_writes(given, [("a", 1)], "task")):
+        with pytest.raises(UsageError, match=r"the checkpoint_ns 'a\\ud800' cannot be stored as it is"):
+            use(config)
+    assert nexus.ledger.session("t") is None
+
+
 def test_config_without_a_thread_is_refused(world: ModuleType, saver: Any) -> None:
     with pytest.raises(UsageError, match="no thread_id"):
         saver.get_tuple({"configurable": {}})

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_core import Nexus
+from nexus_core.adapters.framework_sessions import build_state_step
 from nexus_core.errors import SessionExistsError, UsageError
 from nexus_core.ledger.in_memory import MemoryLedger
 from tests.effort import examples
@@ -157,6 +158,42 @@ def test_value_that_is_not_json_is_refused_and_nothing_is_stored(world: SimpleNa
         store.batch([world.Put(("a",), "other", {}), world.Put(("a",), "k", {"x": object()})])
 
     assert store.search(()) == []
+    assert nexus.ledger.session("langgraph-store") is None
+
+
+@pytest.mark.parametrize("value", [[1], "text", 7])
+def test_value_that_is_not_a_dict_is_refused_and_the_store_stays_readable(
+    world: SimpleNamespace, nexus: Nexus, value: object
+) -> None:
+    store = world.Ours(nexus)
+    store.put(("a",), "k", {"n": 1})
+
+    with pytest.raises(UsageError, match="the value of 'k' is not a dict"):
+        store.put(("a",), "k", value)
+
+    assert store.get(("a",), "k").value == {"n": 1}
+    assert world.Ours(nexus).get(("a",), "k").value == {"n": 1}
+
+
+def test_store_with_a_value_that_an_older_version_took_opens_without_it(world: SimpleNamespace, nexus: Nexus) -> None:
+    world.Ours(nexus).put(("a",), "k", {"n": 1})
+    record = nexus.ledger.session("langgraph-store")
+    assert record is not None
+    step = build_state_step({"puts": [[["a"], "bad", "[1]", None], [["a"], "good", '{"n": 2}', None]]})
+    nexus.ledger.append("langgraph-store", step, after=record.tip)
+
+    items = world.Ours(nexus).search(("a",))
+
+    assert sorted(item.key for item in items) == ["good", "k"]
+
+
+@pytest.mark.parametrize(("namespace", "key"), [(("a\ud800",), "k"), (("a",), "k\udfff"), (("a",), "\ud83d\ude00")])
+def test_key_or_namespace_with_surrogates_is_refused_and_nothing_is_stored(
+    world: SimpleNamespace, nexus: Nexus, namespace: tuple[str, ...], key: str
+) -> None:
+    with pytest.raises(UsageError, match="cannot be stored as it is"):
+        world.Ours(nexus).put(namespace, key, {"n": 1})
+
     assert nexus.ledger.session("langgraph-store") is None
 
 

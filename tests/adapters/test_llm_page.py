@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,25 @@ def test_model_is_sent_the_prompt_of_the_directory(project: Path, command: str) 
     system, prompt = json.loads(outcome.stdout)
     assert system.strip() == prompts["other" in command].strip()
     assert prompt == "Why does login fail?"
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="jq is not installed")
+def test_a_whole_call_is_kept_and_the_next_one_continues_it(project: Path) -> None:
+    lines = re.findall(r"^    ((?:echo|jq|nexus session) .*)$", PAGE, re.MULTILINE)
+    message = {"role": "assistant", "content": "It expires."}
+    reply = {"id": "r", "object": "chat.completion", "choices": [{"message": message, "finish_reason": "stop"}]}
+    (project / "reply.json").write_text(json.dumps(reply))
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+    for line in [*lines, *lines[:2]]:
+        command = ["sh", "-ec", line]
+        subprocess.run(command, cwd=project, env={**os.environ, "PATH": path}, check=True)
+
+    assert len(lines) == 3
+    sent = json.loads((project / "request.json").read_text())
+    assert sent["model"] == "gpt-4o"
+    assert [each["role"] for each in sent["messages"]][-3:] == ["user", "assistant", "user"]
+    assert sent["messages"][-2]["content"] == "It expires."
 
 
 def test_missing_directory_is_an_error_of_llm(project: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from nexus_core import Nexus, check
-from nexus_core.errors import SessionExistsError, TurnError, UnknownNameError
+from nexus_core.errors import ConflictError, SessionExistsError, TurnError, UnknownNameError
 from tests.conftest import ROOT, Cli
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("nexus_home")]
@@ -289,6 +289,24 @@ def test_session_of_another_program_and_one_with_an_open_turn_are_refused(world:
         asyncio.run(store.load("chat"))
     with pytest.raises(TurnError, match="a turn is open"):
         asyncio.run(store.save(talk))
+
+
+def test_messages_of_another_program_are_a_conflict_and_not_left_out(world: SimpleNamespace, nexus: Nexus) -> None:
+    store = world.NexusConversationStore(nexus)
+    talk = world.Conversation(conversation_id="talk")
+    asyncio.run(store.save(talk))
+    session = nexus.session("talk")
+    session.ask("Hello.")
+    session.record({"role": "assistant", "content": "Hi."})
+
+    for load in (store.load, store.load_entries):
+        with pytest.raises(ConflictError, match="'talk' also has messages that pydantic-ai did not save"):
+            asyncio.run(load("talk"))
+    talk.messages.append(world.ModelRequest([world.UserPromptPart("And?")]))
+    with pytest.raises(world.ConversationConflict):
+        asyncio.run(store.save(talk))
+    asyncio.run(store.delete("talk"))
+    assert nexus.ledger.session("talk") is None
 
 
 def test_store_without_a_nexus_closes_its_own(

@@ -147,6 +147,20 @@ def test_a_fork_never_takes_the_name_of_an_agent(make_nexus: MakeNexus) -> None:
     assert sorted(type(each).__name__ for each in same) == ["AgentExistsError", "dict"]
 
 
+def test_an_id_in_use_is_an_error_that_names_methods(make_nexus: MakeNexus) -> None:
+    async def main() -> list[Any]:
+        async with AgentPool(SharedComponents(nexus=make_nexus(), provider=ScriptedModel(echo).provider)) as pool:
+            dispatcher = Dispatcher(pool)
+            await dispatcher.create_agent("a")
+            again = dispatcher.create_agent("a"), dispatcher.fork("a", "a")
+            return list(await asyncio.gather(*again, return_exceptions=True))
+
+    for error in asyncio.run(main()):
+        assert isinstance(error, AgentExistsError)
+        assert error.what == "there is an agent 'a' already"
+        assert error.hint == "`send` sends it a message; `destroy_agent` ends it, so that the id is free"
+
+
 def test_a_fork_has_the_permission_level_of_its_original(make_nexus: MakeNexus) -> None:
     async def main() -> list[str]:
         async with AgentPool(SharedComponents(nexus=make_nexus(), provider=ScriptedModel(echo).provider)) as pool:

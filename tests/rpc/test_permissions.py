@@ -76,9 +76,11 @@ def test_async_client_answers_too(make_nexus: MakeNexus) -> None:
 
 def test_question_without_an_answer_in_time_is_refused(make_nexus: MakeNexus) -> None:
     with asking(make_nexus, seconds=0.01) as server, Client(server.url, server.token) as client:
-        assert client.answer("a", "Write x.") == "Done."
+        events = list(client.send("a", "Write x."))
 
-    assert RAN == []
+    (result,) = (each for each in events if each["type"] == "tool_result")
+    assert "write was not run: the permission question was not answered in 0.01 seconds" in str(result)
+    assert (RAN, events[-1]["text"]) == ([], "Done.")
 
 
 @pytest.mark.parametrize("way", ["cancel", "destroy_agent", "shutdown"])

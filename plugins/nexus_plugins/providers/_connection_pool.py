@@ -79,6 +79,13 @@ class EndpointConnection:
             cookies=_refuse_cookies(),
         )
         self._streams: list[Any] = []
+        self._parser: Any = None
+
+    @property
+    def is_clean(self) -> bool:
+        """True if nothing was received after the last response, which would be taken for the next one."""
+        # What arrives later makes the socket readable, and httpcore2 does not use such a connection again.
+        return self._parser is not None and not self._parser.trailing_data[0]
 
     def send(
         self, url: str, body: bytes, headers: Mapping[str, str], seconds: float, cancel: CancelSignal
@@ -94,7 +101,7 @@ class EndpointConnection:
         """
         import httpx2
 
-        self.is_reused, self.has_answered = True, False
+        self.is_reused, self.has_answered, self._parser = True, False, None
 
         def note_connection(name: str, info: Mapping[str, Any]) -> None:
             if name.endswith("connect_tcp.started"):
@@ -115,6 +122,7 @@ class EndpointConnection:
         )
         response = self._client.send(request, stream=True)
         self.has_answered = True
+        self._parser = _find_parser(response)
         return response
 
     def shut(self) -> None:
@@ -249,10 +257,21 @@ def _lease(connection: EndpointConnection, cancel: CancelSignal) -> Iterator[Non
     finally:
         cancel.forget(lease.end)
         # The signal may have called `end` at this very moment.
-        if lease.release() and can_keep:
+        if lease.release() and can_keep and connection.is_clean:
             CONNECTIONS.release(connection)
         else:
             connection.close()
+
+
+def _find_parser(response: httpx2.Response) -> Any:  # noqa: ANN401 - an `h11.Connection`, or None
+    """Return the HTTP parser of a response; None if it cannot be found, so that its connection is not kept.
+
+    httpx2 has no public way to it. Each stream wraps the next, and the last one names its connection.
+    """
+    stream: Any = response.stream
+    while stream is not None and not hasattr(stream, "_connection"):
+        stream = getattr(stream, "_httpcore_stream", None) or getattr(stream, "_stream", None)
+    return getattr(getattr(stream, "_connection", None), "_h11_state", None)
 
 
 def build_connection_key(url: str) -> ConnectionKey:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -115,6 +116,19 @@ def test_a_connection_that_the_server_closes_when_it_is_used_again_costs_no_atte
         assert [ask(request()), ask(request())] == [SUMMARY, SUMMARY]
 
     assert (len(server.bodies), server.connections) == (3, 2)
+
+
+def test_bytes_after_a_response_do_not_answer_the_next_request() -> None:
+    body = json.dumps(GOOD["openai"].body).encode()
+    other = body.replace(SUMMARY.encode(), b"Something else.")
+    first, surplus = (b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(each), each) for each in (body, other))
+
+    with serving(Answer(first + surplus, raw=True, holds=True), GOOD["openai"], keeps=True) as server:
+        ask = summarizer(server.url, max_retries=0)
+        assert [ask(request()), ask(request())] == [SUMMARY, SUMMARY]
+
+    assert other != body
+    assert (len(server.bodies), server.connections) == (2, 2)
 
 
 def test_a_new_connection_that_the_server_closes_is_an_attempt() -> None:
