@@ -10,6 +10,7 @@ rule_profiles.py      the files of Cursor, GitHub Copilot, opencode, goose and C
 agent_profiles.py     those agents, and the rules by which they read, with sources
 instruction_files.py  reading of their files: inside the project, within limits, with imports
 rule_files.py         rules with front matter, and the files that they are for
+path_globs.py         globs of paths, compiled once and within limits
 agent_settings.py     settings of those agents that decide which files they read
 on_demand.py          skills, subagents and commands that those agents load when they are used
 explain.py            origin of a setting, a file or a sentence, and the agents that read it

@@ -7,8 +7,7 @@ import os
 import re
 import tomllib
 from dataclasses import field
-from fnmatch import fnmatchcase
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from nexus_core.config.load import read_layer_json, read_layer_text
@@ -20,7 +19,7 @@ from nexus_core.types.layers import Layer, SkippedFile
 from nexus_core.types.plugins import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 MAX_CODEX_BYTES = 32 * 1024
 PROJECT_MARKERS: tuple[str, ...] = (".git",)
@@ -387,6 +386,8 @@ class _SettingsFiles:
         if not isinstance(items, list) or not all(isinstance(each, str) for each in items):
             self._note(path, f"{key} is neither a text nor a list of texts")
             return otherwise
+        if len(items) > _MAX_NAMES:
+            self._note(path, f"{key} has {len(items):,} texts, and only the first {_MAX_NAMES} are used")
         return tuple(each.strip() for each in items[:_MAX_NAMES] if each.strip())
 
     def size(self, settings: Mapping[str, Any], path: Path, key: str) -> int | None:
@@ -427,53 +428,3 @@ class _SettingsFiles:
     def _note(self, path: Path, problem: str, line: int = 0) -> None:
         message = f"settings of {self._agent} that are not used here: {problem}"
         self.findings.append(Finding("profile-settings", message, path, line))
-
-
-# ---- patterns of paths -------------------------------------------------------------------------------------------
-
-_MAX_PATTERNS = 1_000  # expansions of one pattern with braces, the limit of Claude Code
-_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
-
-
-def matches_any_glob(path: PurePath, patterns: Sequence[str]) -> bool:
-    """Return True if a path matches one of some globs: `*`, `**`, `?`, `[…]` and `{a,b}`."""
-    names = path.as_posix().split("/")
-    return any(_matches_pattern(names, each.split("/")) for pattern in patterns for each in _expand_braces(pattern))
-
-
-def _expand_braces(pattern: str) -> Iterator[str]:
-    pending, made = [pattern], 1
-    while pending:
-        text = pending.pop()
-        group = _BRACES.search(text)
-        if group is None:
-            yield text
-            continue
-        options = group[1].split(",")
-        made += len(options)
-        if made > _MAX_PATTERNS:
-            return
-        pending += [text[: group.start()] + option + text[group.end() :] for option in reversed(options)]
-
-
-def _matches_pattern(names: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Return True if the names of a path match those of a pattern, in which `**` is any number of names."""
-    at = part = 0
-    tried: tuple[int, int] | None = None  # after the last `**`: where to continue if the rest does not match
-    while at < len(names):
-        if part < len(pattern) and pattern[part] == "**":
-            part += 1
-            tried = at, part
-        elif part < len(pattern) and _matches_name(names[at], pattern[part]):
-            at, part = at + 1, part + 1
-        elif tried is not None:
-            at, part = tried[0] + 1, tried[1]
-            tried = at, part
-        else:
-            return False
-    return all(each == "**" for each in pattern[part:])
-
-
-def _matches_name(name: str, pattern: str) -> bool:
-    # fnmatch negates a set with an exclamation mark, and has no backslash escapes.
-    return fnmatchcase(name, re.sub(r"\\([*?\[])", r"[\1]", pattern).replace("[^", "[!"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -13,10 +13,11 @@ from nexus_core.files.places import is_outside_path
 from nexus_core.files.read import LayerReader, real_path
 from nexus_core.files.tree import list_files
 from nexus_core.layers.agent_profiles import CLAUDE_PROFILE
-from nexus_core.layers.agent_settings import build_agent_home_layer, matches_any_glob
+from nexus_core.layers.agent_settings import build_agent_home_layer
 from nexus_core.layers.load import choose_texts
 from nexus_core.layers.on_demand import OnDemandFile, list_on_demand_files
-from nexus_core.layers.rule_files import is_rule_for
+from nexus_core.layers.path_globs import GlobCompiler
+from nexus_core.layers.rule_files import list_rule_globs
 from nexus_core.text.safety import AGENT_INSTRUCTIONS_TITLE
 from nexus_core.types.layers import Layer, LayerText, SkippedFile
 from nexus_core.types.plugins import Finding
@@ -29,11 +30,15 @@ if TYPE_CHECKING:
     from nexus_core.files.tree import FileListing
     from nexus_core.layers.agent_profiles import AgentProfile
     from nexus_core.layers.agent_settings import AgentHomes, AgentSettings
+    from nexus_core.layers.path_globs import PathGlobs
     from nexus_core.layers.rule_files import RuleFile
     from nexus_core.text.front_matter import FrontMatterError
 
 MAX_IMPORT_LOOKUPS = 4_000  # words after an @; without a limit, a file full of them would take many seconds
 MAX_RULE_FILES = 1_000  # files in one directory of rules
+MAX_GLOB_COMPARISONS = 2_000_000  # globs times files to which they are compared
+LISTING_COMPARISONS = 20  # to list a file takes about as long as so many comparisons
+MAX_SHOWN_CHARACTERS = 60  # of a pattern in a finding
 POLICY_LABEL = "policy"
 """The label of an administrator's directory, whose files no setting excludes."""
 
@@ -98,6 +103,9 @@ class InstructionReader:
         self._bytes_left = settings.cap
         self._lookups = 0
         self._seen: set[Path] = set()
+        self._globs = GlobCompiler()
+        self._trees: dict[Path, list[str]] = {}
+        self._comparisons_left = MAX_GLOB_COMPARISONS
         self.texts: list[LayerText] = []
         self.findings: list[Finding] = []
         self.skipped: list[SkippedFile] = []
@@ -177,8 +185,56 @@ class InstructionReader:
 
     def is_excluded(self, path: Path) -> bool:
         """Return True if the agent's settings exclude a file, by its path or by its link target."""
-        excludes = self.settings.excludes
-        return bool(excludes) and (matches_any_glob(path, excludes) or matches_any_glob(real_path(path), excludes))
+        if not self.settings.excludes:
+            return False
+        return any(self._excludes.matches(each.as_posix()) for each in (path, real_path(path)))
+
+    @cached_property
+    def _excludes(self) -> PathGlobs:
+        return self.compile_globs(self.settings.excludes, None)
+
+    def compile_globs(self, patterns: Sequence[str], path: Path | None) -> PathGlobs:
+        """Return the globs of some patterns from a file. Those that exceed a limit are a finding.
+
+        Args:
+            patterns: The patterns.
+            path: The file; None for several.
+        """
+        globs, refused = self._globs.compile(patterns)
+        if refused:
+            first = refused[0] if len(refused[0]) <= MAX_SHOWN_CHARACTERS else f"{refused[0][:MAX_SHOWN_CHARACTERS]}…"
+            others = f" and {len(refused) - 1:,} more" if refused[1:] else ""
+            message = (
+                f"{self.profile.name} would use {first!r}{others}; not evaluated here: too long or too many braces"
+            )
+            self.findings.append(Finding("profile-unread", message, path))
+        return globs
+
+    def find_matches(self, directory: Path, inner: Path, globs: PathGlobs, path: Path) -> Iterator[Path]:
+        """Yield the files that match some globs, sorted. Each directory is listed once.
+
+        Args:
+            directory: The directory to which the globs are relative.
+            inner: The directory in it below which files can match.
+            globs: The globs.
+            path: The file that has them.
+        """
+        real = real_path(inner)
+        if real not in self._trees and self._comparisons_left > 0:
+            tree = list_files(real)
+            self._trees[real] = [each.relative_to(real).as_posix() for each in sorted((*tree.files, *tree.links))]
+            self.is_complete = self.is_complete and tree.is_complete
+            self._comparisons_left -= LISTING_COMPARISONS * len(tree.files)
+        found = self._trees.get(real, [])
+        self._comparisons_left -= (1 + len(found)) * len(globs.alternatives)
+        if self._comparisons_left < 0:
+            message = f"{self.profile.name} would search {inner}; it is not searched here: too many globs and files"
+            self.findings.append(Finding("profile-unread", message, path))
+            return
+        start = "" if inner == directory else f"{inner.relative_to(directory).as_posix()}/"
+        for name in found:
+            if globs.matches(f"{start}{name}"):
+                yield inner / name
 
     def skip(self, place: SearchDirectory, path: Path, reason: str) -> Literal[False]:
         """Record that a file is not read."""
@@ -229,9 +285,11 @@ class InstructionReader:
     def add_rule(self, place: SearchDirectory, path: Path, rule: RuleFile, condition: RuleCondition) -> None:
         """Append a rule that holds for all files or for those the agent works on. Others are listed as on demand."""
         patterns = condition.patterns
-        is_wanted = not patterns or any(
-            is_rule_for(file, condition.base, patterns, at_any_depth=condition.at_any_depth) for file in self._files
-        )
+        globs = self.compile_globs(list_rule_globs(patterns, at_any_depth=condition.at_any_depth), path)
+        files = [
+            file.relative_to(condition.base).as_posix() for file in self._files if file.is_relative_to(condition.base)
+        ]
+        is_wanted = not patterns or any(map(globs.matches, files))
         if not is_wanted:
             self.on_demand.append(OnDemandFile(path, f"for files that match {', '.join(patterns)}", patterns))
         elif rule.body.strip():

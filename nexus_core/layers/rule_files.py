@@ -7,15 +7,12 @@ values are quoted before the front matter is parsed. What still cannot be parsed
 from __future__ import annotations
 
 import re
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.layers.agent_settings import matches_any_glob
 from nexus_core.text.front_matter import FRONT_MATTER_FENCE, MAX_HEAD_LINES, FrontMatterError, read_front_matter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from nexus_core.text.front_matter import FlowValue
 
@@ -61,19 +58,14 @@ def parse_rule(text: str) -> RuleFile:
     return RuleFile(head.values, head.body)
 
 
-def is_rule_for(file: Path, base: Path, patterns: Sequence[str], *, at_any_depth: bool = False) -> bool:
-    """Return True if a rule is for a file.
+def list_rule_globs(patterns: Sequence[str], *, at_any_depth: bool = False) -> list[str]:
+    """Return the globs of a rule, relative to its directory.
 
     Args:
-        file: The file, absolute.
-        base: The directory to which the patterns are relative, and in which the file must be.
-        patterns: Globs; without any, all files of the directory match.
+        patterns: Its patterns; those that exclude files are left out.
         at_any_depth: True if a pattern without a slash matches a file in any directory.
     """
-    if not file.is_relative_to(base):
-        return False
-    globs = [_complete_pattern(each, at_any_depth=at_any_depth) for each in patterns if not each.startswith("!")]
-    return not patterns or matches_any_glob(PurePosixPath(file.relative_to(base).as_posix()), globs)
+    return [_complete_pattern(each, at_any_depth=at_any_depth) for each in patterns if not each.startswith("!")]
 
 
 def _complete_pattern(pattern: str, *, at_any_depth: bool) -> str:

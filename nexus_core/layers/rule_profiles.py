@@ -10,8 +10,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nexus_core.files.tree import list_files
-from nexus_core.layers.agent_settings import is_contained_name, matches_any_glob
+from nexus_core.files.read import real_path
+from nexus_core.layers.agent_settings import is_contained_name
 from nexus_core.layers.instruction_files import RuleCondition
 from nexus_core.layers.on_demand import OnDemandFile
 from nexus_core.layers.rule_files import RuleFile, parse_rule
@@ -170,14 +170,17 @@ def _read_named_instructions(
         message = f"opencode would fetch {pattern}; it is not shown, because nothing is fetched here"
         reader.findings.append(Finding("profile-unread", message, named.path))
         return
-    is_absolute = pattern.startswith(("~/", "/"))
-    start = reader.homes.user / pattern[2:] if pattern.startswith("~/") else Path(pattern)
-    if not is_absolute and is_contained_name(pattern):
-        found = [(place, path) for place in places for path in _list_matches(place.directory, pattern)]
-    elif is_absolute and (named.is_own or start.is_relative_to(reader.project)):
+    if "\0" in pattern:
+        found = None
+    elif pattern.startswith(("~/", "/")):
+        # Without `..`, so that the checked path is the one that is searched.
+        start = Path(os.path.normpath(reader.homes.user / pattern.removeprefix("~/")))
         place = reader.build_user_directory(start.parent, "user") if named.is_own else places[-1]
-        found = [(place, path) for path in _list_matches(start.parent, start.name)]
+        is_inside = named.is_own or start.is_relative_to(reader.project)
+        found = _find_named_files(reader, [place], start.parent, start.name, named) if is_inside else None
     else:
+        found = _find_named_files(reader, places, None, pattern, named) if is_contained_name(pattern) else None
+    if found is None:
         message = f"opencode would read {pattern!r}; it is not shown, because it leads outside {reader.project}"
         reader.findings.append(Finding("profile-unread", message, named.path))
         return
@@ -188,16 +191,37 @@ def _read_named_instructions(
         reader.read(place, path)
 
 
-def _list_matches(directory: Path, pattern: str) -> list[Path]:
-    """Return the files of a directory that match a pattern, sorted. A directory is only searched for a glob."""
+def _find_named_files(
+    reader: InstructionReader,
+    places: Sequence[SearchDirectory],
+    parent: Path | None,
+    pattern: str,
+    named: InstructionPattern,
+) -> list[tuple[SearchDirectory, Path]] | None:
+    """Return the files that match a pattern; None if a directory would have to be listed outside the project.
+
+    Args:
+        reader: The reader, which lists directories.
+        places: The directories to search.
+        parent: The directory to search in their stead; None for their own.
+        pattern: A path, or a glob.
+        named: The setting that has the pattern.
+    """
     name = pattern.removeprefix("./")
     if _GLOB_SIGNS.isdisjoint(name):
-        path = directory / name
-        return [path] if _is_file(path) else []
+        paths = [(place, (parent or place.directory) / name) for place in places]
+        return [(place, path) for place, path in paths if _is_file(path)]
+    globs = reader.compile_globs((name,), named.path)
     parts = Path(name).parts
     fixed = next(at for at, part in enumerate(parts) if not _GLOB_SIGNS.isdisjoint(part))
-    tree = list_files(directory.joinpath(*parts[:fixed]))
-    return sorted(path for path in (*tree.files, *tree.links) if matches_any_glob(path.relative_to(directory), (name,)))
+    found: list[tuple[SearchDirectory, Path]] = []
+    for place in places:
+        directory = parent or place.directory
+        inner = directory.joinpath(*parts[:fixed])
+        if not named.is_own and not real_path(inner).is_relative_to(reader.project):
+            return None
+        found += [(place, path) for path in reader.find_matches(directory, inner, globs, named.path)]
+    return found
 
 
 def read_goose(reader: InstructionReader) -> None:

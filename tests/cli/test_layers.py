@@ -82,3 +82,12 @@ def test_a_part_of_a_file_that_is_not_used_is_listed_with_its_line(cli: Cli, wor
     assert any(row.split() == ["unknown", "key", "'inputs'", f"{path}:2"] for row in rows)
     place = {"path": path, "line": 2, "layer": "local", "plugin": "mcp"}
     assert {**place, "reason": "unknown key 'inputs'", "is_mistake": True} in skipped
+
+
+def test_files_of_one_name_are_told_apart_by_their_path(cli: Cli, work: Path) -> None:
+    write_files(work, {"AGENTS.md": "top", "web/AGENTS.md": "web", "api/AGENTS.md": "api"})
+
+    out = cli("layers", "--as", "cline").out
+
+    shown = [f"{name} (3 characters)" for name in ("AGENTS.md", "api/AGENTS.md", "web/AGENTS.md")]
+    assert ", ".join(shown) in out

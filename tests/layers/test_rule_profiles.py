@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from nexus_core.layers.agent_settings import AgentHomes, build_default_homes
 from nexus_core.layers.profiles import ProfileView, read_agent_view
 from nexus_core.testing import write_files
+from tests.timing import assert_linear, assert_quick
 
 RULE_AGENTS = ["cursor", "copilot", "opencode", "goose", "cline"]
 
@@ -349,3 +351,115 @@ def test_claude_reads_a_rule_with_paths_for_a_file_that_matches(repository: Path
 
     assert bodies(read_as("claude", repository, home)) == []
     assert bodies(read_as("claude", repository, home, "src/a.py", "web/b.py")) == ["rule", "web"]
+
+
+# ---- limits of globs -----------------------------------------------------------------------------------------------
+
+
+def write_instructions(repository: Path, *patterns: str) -> None:
+    write_files(repository, {"opencode.json": json.dumps({"instructions": patterns})})
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "is_match"),
+    [
+        ("a/**/b/**/c.md", "a/x/b/y/z/c.md", True),
+        ("a/**/b/**/c.md", "a/x/y/c.md", False),
+        ("a/**", "a/b.md", True),
+        ("*a*b*.md", "xxaxxbxx.md", True),
+        ("*a*b*.md", "xxbxxaxx.md", False),
+        ("{x,{y,z}}/*.md", "z/a.md", True),
+        ("[a-c]?.md", "b1.md", True),
+        ("[!a-c]?.md", "b1.md", False),
+        ("[z-a]*.md", "b1.md", False),
+        ("[--/]*.md", "b1.md", False),
+        ("{a*.md", "{ab.md", True),
+        ("**/*.{md,txt}", "deep/er/a.txt", True),
+        ("*.md", "deep/a.md", False),
+    ],
+)
+def test_a_glob_in_opencode_settings_names_files(
+    pattern: str, name: str, is_match: bool, repository: Path, home: Path
+) -> None:
+    write_files(repository, {name: "the file"})
+    write_instructions(repository, pattern)
+
+    view = read_as("opencode", repository, home)
+
+    assert bodies(view) == (["the file"] if is_match else [])
+
+
+def test_a_pattern_that_is_too_long_takes_linear_time_and_is_a_finding(repository: Path, home: Path) -> None:
+    def read_with(length: int) -> ProfileView:
+        write_instructions(repository, "{" + "," * length)
+        return read_as("opencode", repository, home)
+
+    assert_linear(read_with, 50_000, 200_000)
+
+    assert "too long" in read_with(20_000).findings[0].message
+
+
+def test_many_braces_of_a_project_are_limited_together(repository: Path, home: Path) -> None:
+    write_files(repository, {f"docs/{at}.md": "text" for at in range(20)})
+    write_instructions(repository, *("{a,b}" * 9 + f"{at}*" for at in range(100)))
+
+    assert_quick(lambda: read_as("opencode", repository, home), times=20)
+
+    findings = read_as("opencode", repository, home).findings
+    assert {each.code for each in findings} == {"profile-ignored", "profile-unread"}
+    assert sum("too many braces" in each.message for each in findings) == 97
+
+
+@pytest.mark.parametrize(
+    ("agent", "name", "key"),
+    [
+        ("cursor", ".cursor/rules/{}.mdc", "globs"),
+        ("copilot", ".github/instructions/{}.instructions.md", "applyTo"),
+        ("cline", ".clinerules/{}.md", "paths"),
+        ("claude", ".claude/rules/{}.md", "paths"),
+    ],
+)
+def test_globs_of_rules_are_limited_together(agent: str, name: str, key: str, repository: Path, home: Path) -> None:
+    pattern = "{a,b}" * 9
+    rules = {name.format(at): f'---\n{key}:\n  - "{pattern}{at}"\n---\nrule {at}' for at in range(6)}
+    write_files(repository, rules)
+
+    view = read_as(agent, repository, home, "a" * 9 + "0", "a" * 9 + "5")
+
+    assert bodies(view) == ["rule 0"]
+    refused = [each.path for each in view.findings if "too many braces" in each.message]
+    assert refused == [repository / name.format(at) for at in (3, 4, 5)]
+
+
+def test_settings_with_more_names_than_are_used_are_a_finding(repository: Path, home: Path) -> None:
+    write_instructions(repository, *(f"{at}.md" for at in range(101)))
+
+    messages = [each.message for each in read_as("opencode", repository, home).findings]
+
+    assert "instructions has 101 texts, and only the first 100 are used" in messages[0]
+
+
+def test_a_project_makes_nothing_outside_be_listed(
+    repository: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outside = tmp_path / "outside"
+    write_files(outside, {"secret.md": "secret"})
+    (repository / "sub").mkdir()
+    (repository / "sub/link").symlink_to(outside)
+    write_instructions(repository, f"{repository}/../../outside/*", "sub/link/*.md", f"{repository}/sub/link/*.md")
+    listed: list[str] = []
+    scan = os.scandir
+
+    def note_scan(path: Path) -> object:
+        listed.append(os.path.realpath(path))
+        return scan(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", note_scan)
+        view = read_as("opencode", repository, home)
+
+    assert str(repository) in listed
+    assert str(outside) not in listed
+    assert bodies(view) == []
+    assert [each.code for each in view.findings] == ["profile-unread"] * 3
+    assert all("leads outside" in each.message for each in view.findings)

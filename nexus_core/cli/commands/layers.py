@@ -53,7 +53,8 @@ def layers(
         )
         return
     rows = [
-        (layer.name, str(_get_layer_path(layer)), _summarize_texts(texts, view), layer.plugin) for layer, texts in found
+        (layer.name, str(_get_layer_path(layer)), _summarize_texts(layer, texts, view), layer.plugin)
+        for layer, texts in found
     ]
     table = [("LAYER", "DIRECTORY", "TEXTS", "FOUND BY"), *rows]
     # The places of another agent are found by no plugin.
@@ -96,8 +97,17 @@ def _text_to_json(text: LayerText, view: ProfileView | None) -> dict[str, object
     return {**described, "file_characters": whole} if whole else described
 
 
-def _summarize_texts(texts: tuple[LayerText, ...], view: ProfileView | None) -> str:
-    return ", ".join(f"{text.path.name} ({_format_size(text, view)} characters)" for text in texts) or "-"
+def _summarize_texts(layer: Layer, texts: tuple[LayerText, ...], view: ProfileView | None) -> str:
+    named = [(_format_text_path(layer, text.path), _format_size(text, view)) for text in texts]
+    return ", ".join(f"{name} ({size} characters)" for name, size in named) or "-"
+
+
+def _format_text_path(layer: Layer, path: Path) -> str:
+    """Return the path of a text in its layer's directory, or its name if it is elsewhere."""
+    for directory in (layer.directory, _get_layer_path(layer)):
+        if path.is_relative_to(directory):
+            return path.relative_to(directory).as_posix()
+    return path.name
 
 
 def _format_size(text: LayerText, view: ProfileView | None) -> str:

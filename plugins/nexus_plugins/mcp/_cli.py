@@ -674,9 +674,11 @@ def login(
     name: NameArgument,
     *,
     browser: Annotated[bool, typer.Option("--browser", help="Open the page in your browser.")] = False,
-    port: Annotated[int, typer.Option("--port", metavar="N", help="Listen on this port; default: any.")] = 0,
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", min=0, max=65535, help="Listen on this port; default: any.")
+    ] = 0,
     timeout: Annotated[
-        float, typer.Option("--timeout", metavar="SECONDS", help="Wait so long.")
+        float, typer.Option("--timeout", metavar="SECONDS", min=0, help="Wait so long.")
     ] = DEFAULT_LOGIN_SECONDS,
 ) -> None:
     """Sign in to an MCP server (OAuth).

@@ -10,15 +10,17 @@ from __future__ import annotations
 import html
 import logging
 import os
+import re
+import secrets
 import time
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 import anyio
 import httpx2
 from anyio.abc import SocketAttribute
-from mcp.client.auth import OAuthClientProvider, OAuthFlowError, OAuthRegistrationError, OAuthTokenError
+from mcp.client.auth import OAuthClientProvider, OAuthRegistrationError, OAuthTokenError
 from mcp.client.streamable_http import MCP_SESSION_ID
 from mcp.shared.auth import (
     AuthorizationCodeResult,
@@ -34,6 +36,7 @@ from pydantic import BaseModel, ValidationError
 from nexus_core import FileError, NexusError, __version__
 from nexus_core.plugin.files import read_bytes, write_text_atomically
 from nexus_plugins.mcp._errors import ServerError
+from nexus_plugins.mcp._launch import LOOPBACK_HOSTS
 from nexus_plugins.mcp._transport import TransportState, open_http_client
 
 if TYPE_CHECKING:
@@ -49,6 +52,8 @@ LOOPBACK = "127.0.0.1"
 LEEWAY_SECONDS = 30
 """A token is renewed so long before it expires, because a request takes a while."""
 MAX_REQUEST_BYTES = 16 * 1024
+_VISIBLE_ASCII = re.compile(r"[!-~]+")
+_ADVICE = 'put a token into its headers: "Authorization": "Bearer ${NAME}"'
 MAX_CALLBACK_SECONDS = 10
 """Seconds for a browser to send its request; another connection is served meanwhile."""
 
@@ -101,7 +106,7 @@ class TokenFile:
             stored = None if data is None else StoredLogin.model_validate_json(data)
         except (FileError, ValidationError):
             return False
-        if stored is None or stored.tokens is None or stored.url != self.login.url:
+        if stored is None or stored.url != self.login.url or not _are_usable(stored.tokens):
             return False
         self.login = stored
         self._remember_tokens()
@@ -124,7 +129,13 @@ class TokenFile:
         return self.login.tokens
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Store new tokens at once, because the old refresh token may no longer be valid."""
+        """Store new tokens at once, because the old refresh token may no longer be valid.
+
+        Raises:
+            OAuthTokenError: A token is empty or not visible ASCII. An error about such a header would show it.
+        """
+        if not _are_usable(tokens):
+            raise OAuthTokenError("a token cannot be sent in a header")
         self.login.tokens = tokens
         self.login.expires_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
         self._remember_tokens()
@@ -146,6 +157,14 @@ class TokenFile:
         for each in (*found, client.client_secret if client else None):
             if each:
                 self._remember(each)
+
+
+def _are_usable(tokens: OAuthToken | None) -> bool:
+    """Return True if tokens can be sent in a header: visible ASCII."""
+    if tokens is None:
+        return False
+    found = [tokens.access_token, *([] if tokens.refresh_token is None else [tokens.refresh_token])]
+    return all(_VISIBLE_ASCII.fullmatch(each) for each in found)
 
 
 def _build_client_metadata(redirect: str) -> OAuthClientMetadata:
@@ -174,6 +193,13 @@ class StoredTokenAuth(OAuthClientProvider):
         context.oauth_metadata, context.protected_resource_metadata = login.metadata, login.resource
         context.token_expiry_time = None if login.expires_at is None else login.expires_at - LEEWAY_SECONDS
 
+    async def _handle_refresh_response(self, response: httpx2.Response) -> bool:
+        try:
+            return await super()._handle_refresh_response(response)
+        except OAuthTokenError:
+            self.context.clear_tokens()
+            return False
+
     async def _auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         async with self.context.lock:
             if not self._initialized:
@@ -201,19 +227,29 @@ class LoginAuth(OAuthClientProvider):
     def __init__(
         self,
         storage: TokenFile,
-        redirect: str,
+        listener: CallbackListener,
         show: Callable[[str], None],
-        wait: Callable[[], Any],
     ) -> None:
         self._storage = storage
+        self._listener = listener
         self._show = show
         self.has_signed_in = False
-        super().__init__(storage.login.url, _build_client_metadata(redirect), storage, self._redirect, wait)
+        metadata = _build_client_metadata(listener.url)
+        super().__init__(storage.login.url, metadata, storage, self._redirect, listener.wait)
+
+    @property
+    def has_found_metadata(self) -> bool:
+        """True if the server, or one that it names, describes how to sign in."""
+        return self.context.oauth_metadata is not None or self.context.protected_resource_metadata is not None
 
     async def _redirect(self, url: str) -> None:
-        parts = urlsplit(url)
-        if parts.scheme != "https" and parts.hostname not in {"localhost", LOOPBACK, "::1"}:
-            raise OAuthFlowError("the page for signing in is not encrypted")
+        parts, login = urlsplit(url), self._storage.login
+        # A server elsewhere must not send the browser to a program on this machine.
+        is_local = {parts.hostname, urlsplit(login.url).hostname} <= LOOPBACK_HOSTS
+        if parts.scheme != "https" and not (parts.scheme == "http" and is_local):
+            what = "cannot be signed in to: its page for signing in is not encrypted"
+            raise ServerError(login.server, what, hint=_ADVICE)
+        self._listener.state = parse_qs(parts.query).get("state", [""])[-1]
         self._show(url)
 
     async def _handle_token_response(self, response: httpx2.Response) -> None:
@@ -228,12 +264,14 @@ class CallbackListener:
 
     Attributes:
         url: The address to which the page sends the browser.
+        state: The value by which the browser proves that it comes from that page; "" before there is a page.
     """
 
     def __init__(self, name: str, port: int) -> None:
         self._name = name
         self._port = port
         self.url = f"http://{LOOPBACK}:{port}{CALLBACK_PATH}"
+        self.state = ""
         self._found: list[AuthorizationCodeResult | ServerError] = []
         self._ready = anyio.Event()
 
@@ -268,6 +306,8 @@ class CallbackListener:
         fields = {key: values[0] for key, values in parse_qs(parts.query).items()}
         if self._found or not fields.keys() & {"code", "error"}:
             return "400 Bad Request", "There is nothing to do here."
+        if not self.state or not secrets.compare_digest(fields.get("state", "").encode(), self.state.encode()):
+            return "400 Bad Request", "This page belongs to another attempt to sign in."
         if "error" in fields:
             what = f"was not signed in to: {fields['error'][:100]!r}"
             self._found.append(ServerError(self._name, what, hint=f"try `nexus mcp login {self._name}` again"))
@@ -337,17 +377,19 @@ async def sign_in(launch: ServerLaunch, show: Callable[[str], None], *, port: in
         raise ServerError(launch.name, "has a header Authorization of its own", hint="remove that header to sign in")
     state = TransportState(launch)
     storage = TokenFile(launch.token_file, launch.name, launch.url, state.add_token)
+    auth: LoginAuth | None = None
     try:
         with anyio.fail_after(seconds):
             async with listen_for_callback(launch.name, port) as listener:
-                auth = LoginAuth(storage, listener.url, show, listener.wait)
+                auth = LoginAuth(storage, listener, show)
                 async with open_http_client(state, auth) as client:
                     status = await _send_first_message(client, launch)
     except TimeoutError:
         hint = "open the page that is printed; --timeout gives you more time"
         raise ServerError(launch.name, f"was not signed in to within {seconds:g} seconds", hint=hint) from None
     except BaseExceptionGroup as group:
-        raise _explain_failure(launch.name, _unwrap(group)) from None
+        offers_oauth = auth is None or auth.has_found_metadata
+        raise _explain_failure(launch.name, _unwrap(group), offers_oauth=offers_oauth) from None
     if status >= httpx2.codes.BAD_REQUEST:
         raise ServerError(launch.name, f"responds with HTTP {status}", hint="check its address")
     return auth.has_signed_in
@@ -373,21 +415,20 @@ async def _send_first_message(client: httpx2.AsyncClient, launch: ServerLaunch) 
     return status
 
 
-def _explain_failure(name: str, error: BaseException) -> BaseException:
+def _explain_failure(name: str, error: BaseException, *, offers_oauth: bool) -> BaseException:
     """Return why signing in failed, without anything that the servers sent."""
     if isinstance(error, NexusError) or not isinstance(error, Exception):
         return error
     what = "an answer of its authorization server cannot be used"
+    if isinstance(error, OAuthRegistrationError) and not offers_oauth:
+        return ServerError(name, "cannot be signed in to: it does not offer OAuth", hint=_ADVICE)
     if isinstance(error, OAuthRegistrationError):
         what = "its authorization server does not register Nexus"
     elif isinstance(error, OAuthTokenError):
         what = "its authorization server does not issue a token"
     elif isinstance(error, httpx2.TransportError):
         what = "it or its authorization server cannot be reached"
-    elif "tate parameter" in str(error):
-        what = "the browser came back from another attempt"
-    hint = 'try again, or put a token into its headers: "Authorization": "Bearer ${NAME}"'
-    return ServerError(name, f"cannot be signed in to: {what}", hint=hint)
+    return ServerError(name, f"cannot be signed in to: {what}", hint=f"try again, or {_ADVICE}")
 
 
 def _unwrap(error: BaseException) -> BaseException:

@@ -10,6 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import anyio
 import pytest
+from mcp.client.auth import OAuthTokenError
+from mcp.shared.auth import OAuthToken
 
 from nexus_core import Nexus
 from nexus_core.testing import write_files
@@ -24,7 +27,7 @@ from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.mcp._connections import ServerPool, ServerTimeouts
 from nexus_plugins.mcp._errors import ServerError, ServerRefusedError
 from nexus_plugins.mcp._launch import TOKENS_DIRECTORY, find_token_file, prepare_launch
-from nexus_plugins.mcp._oauth import sign_in
+from nexus_plugins.mcp._oauth import CallbackListener, LoginAuth, TokenFile, sign_in
 from tests.conftest import Cli
 from tests.plugins.mcp.http_world import Handler, serving
 from tests.plugins.mcp.oauth_world import OAuthWorld, signing_in
@@ -184,7 +187,7 @@ def test_whoever_refuses_is_told_and_nothing_is_stored(
     assert not (nexus_home / TOKENS_DIRECTORY).exists()
 
 
-def test_a_browser_that_comes_back_from_another_attempt_is_refused(
+def test_a_browser_that_comes_back_from_another_attempt_is_refused_and_the_login_waits_on(
     make_nexus: MakeNexus, nexus_home: Path, world: OAuthWorld
 ) -> None:
     define(nexus_home, web={"url": world.url})
@@ -193,12 +196,13 @@ def test_a_browser_that_comes_back_from_another_attempt_is_refused(
         callback = parse_qs(urlsplit(url).query)["redirect_uri"][0]
         with pytest.raises(urllib.error.HTTPError, match="404"):
             browse(callback.replace("/callback", "/other"))
-        browse(f"{callback}?code=forged&state=forged")
+        for forged in ("code=forged&state=forged", "error=forged", "code=forged&state=%C3%A9"):
+            with pytest.raises(urllib.error.HTTPError, match="400"):
+                browse(f"{callback}?{forged}")
+        browse(url)
 
-    with pytest.raises(ServerError, match="the browser came back from another attempt"):
-        sign_in_here(make_nexus(), visit=visit)
-
-    assert world.issuer.grants == []
+    assert sign_in_here(make_nexus(), visit=visit) is True
+    assert world.issuer.grants == ["code"]
 
 
 @pytest.mark.slow
@@ -245,6 +249,66 @@ def test_an_authorization_server_elsewhere_must_be_encrypted(make_nexus: MakeNex
 
         with pytest.raises(ServerError, match=r"'auth\.example' is local, or not encrypted"):
             sign_in_here(make_nexus())
+
+
+def test_a_server_without_oauth_is_named_as_such(make_nexus: MakeNexus, nexus_home: Path) -> None:
+    def refuse(handler: Handler, _: object) -> None:
+        is_server = handler.path == urlsplit(handler.server.url).path
+        handler.server.at = "GET"
+        handler.reply(401 if is_server else 404)
+
+    with serving("anything", refuse) as world:
+        define(nexus_home, web={"url": world.url})
+
+        with pytest.raises(ServerError, match="it does not offer OAuth"):
+            sign_in_here(make_nexus())
+
+
+@pytest.mark.parametrize("token", ["", "two words", "a\r\nX-Other: b", "é"])
+def test_a_token_that_is_not_visible_ascii_is_not_stored(tmp_path: Path, token: str) -> None:
+    storage = TokenFile(tmp_path / "tokens.json", "web", "https://x.example/mcp")
+
+    for fields in ({"access_token": token}, {"access_token": "good", "refresh_token": token}):
+        with pytest.raises(OAuthTokenError) as caught:
+            anyio.run(storage.set_tokens, OAuthToken.model_validate(fields))
+        assert not token or token not in str(caught.value)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("server", "page", "is_shown"),
+    [
+        ("https://x.example/mcp", "https://auth.example/", True),
+        ("http://127.0.0.1:1/mcp", "http://localhost:2/", True),
+        ("https://x.example/mcp", "http://localhost:2/", False),
+        ("http://127.0.0.1:1/mcp", "http://auth.example/", False),
+        ("http://127.0.0.1:1/mcp", "file://localhost/etc/hosts", False),
+    ],
+)
+def test_a_page_for_signing_in_is_encrypted_or_as_local_as_its_server(
+    tmp_path: Path, server: str, page: str, is_shown: bool
+) -> None:
+    shown: list[str] = []
+
+    async def main() -> None:
+        storage = TokenFile(tmp_path / "tokens.json", "web", server)
+        auth = LoginAuth(storage, CallbackListener("web", 1), shown.append)
+        assert auth.context.redirect_handler is not None
+        await auth.context.redirect_handler(f"{page}?state=1")
+
+    with nullcontext() if is_shown else pytest.raises(ServerError, match="not encrypted"):
+        anyio.run(main)
+
+    assert shown == ([f"{page}?state=1"] if is_shown else [])
+
+
+@pytest.mark.parametrize("option", [("--port", "99999"), ("--port", "-1"), ("--timeout", "-3")])
+def test_the_command_refuses_a_port_or_timeout_that_cannot_be(cli: Cli, option: tuple[str, str]) -> None:
+    outcome = cli("mcp", "login", "web", *option)
+
+    assert outcome.code == 2
+    assert f"Invalid value for '{option[0]}'" in outcome.err
 
 
 def test_a_project_signs_in_only_after_its_server_is_approved(
