@@ -18,7 +18,8 @@ MAX_GLOB_ALTERNATIVES = 2_000
 _BRACES = re.compile(r"\{([^{},]*+,[^{}]*+)\}")
 _ANY_NAMES = "**"
 _GLOB_START = re.compile(r"\A[^*?\[\\]*")
-_GLOB_SIGN = re.compile(r"\\(?P<escaped>[*?\[])|(?P<star>\*+)|(?P<any>\?)|\[(?P<not>[!^]?+)(?P<set>\]?+[^\]]*+)\]")
+# A set has at most 100 characters, so that brackets which are never closed take linear time.
+_GLOB_SIGN = re.compile(r"\\(?P<escaped>[*?\[])|(?P<star>\*+)|(?P<any>\?)|\[(?P<not>[!^]?+)(?P<set>\]?+[^\]]{0,99}+)\]")
 
 
 class PathGlobs:
