@@ -55,7 +55,7 @@ def test_model_is_sent_the_prompt_of_the_directory(project: Path, command: str) 
 
 @pytest.mark.skipif(not shutil.which("jq"), reason="jq is not installed")
 def test_a_whole_call_is_kept_and_the_next_one_continues_it(project: Path) -> None:
-    lines = re.findall(r"^    ((?:echo|jq|nexus session) .*)$", PAGE, re.MULTILINE)
+    lines = re.findall(r"^((?:echo|jq|nexus session) .*)$", PAGE, re.MULTILINE)
     message = {"role": "assistant", "content": "It expires."}
     reply = {"id": "r", "object": "chat.completion", "choices": [{"message": message, "finish_reason": "stop"}]}
     (project / "reply.json").write_text(json.dumps(reply))
