@@ -78,7 +78,7 @@ if TYPE_CHECKING:
 INSIDE = "--inside"
 """For the part that runs beside LangChain."""
 STAGES = (1, 3, 10)
-GOALS = {("nexus", STAGES[-1]): (Goal(">=", 0.95),)}
+GOALS = {("nexus", STAGES[-1]): (Goal(">=", 0.95, quick=0.8),)}  # a quick run looks for worse
 WINDOW = 64_000
 MODEL = "gpt-4o"
 REPLAYS = {32_768: (10, 0.70, 0.95), 131_072: (4, 0.85, 0.95)}
