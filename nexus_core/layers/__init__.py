@@ -5,8 +5,8 @@ policy.py             the policy for project settings: user-only, tighten-only, 
 mcp.py                MCP servers among the merged settings
 approval.py           approvals of programs, checked again right before a start
 context.py            LoadedContext: the prompt and settings of a directory, its layers, and a subagent's share
-profiles.py           the view of another agent, and the files of Claude Code, Codex and Gemini CLI
-rule_profiles.py      the files of Cursor, GitHub Copilot, opencode, goose and Cline
+agent_view.py         the view of another agent, and the files of Claude Code, Codex and Gemini CLI
+agent_instructions.py the files of Cursor, GitHub Copilot, opencode, goose and Cline
 agent_profiles.py     those agents, and the rules by which they read, with sources
 instruction_files.py  reading of their files: inside the project, within limits, with imports
 rule_files.py         rules with front matter, and the files that they are for
@@ -114,7 +114,7 @@ class LayerLoader:
         Raises:
             UnknownNameError: There is no such agent.
         """
-        from nexus_core.layers.profiles import build_agent_context
+        from nexus_core.layers.agent_view import build_agent_context
 
         targets = [cwd / file for file in files]
         return build_agent_context(profile, cwd, lambda other: self._subagent_context(other, DEFAULT_MODE), targets)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nexus_core.config.schema import Config
-    from nexus_core.layers.profiles import ProfileView
+    from nexus_core.layers.agent_view import ProfileView
     from nexus_core.types.layers import Layer, LayerConfig, LayerText, LoadedLayers
     from nexus_core.types.mcp import MCPServerWithOrigin
 

@@ -29,7 +29,7 @@ from nexus_core.layers.on_demand import (
     OnDemandFile,
     list_user_directories,
 )
-from nexus_core.layers.profiles import read_agent_view
+from nexus_core.layers.agent_view import read_agent_view
 from nexus_core.text.front_matter import FrontMatterError, read_front_matter
 from nexus_core.text.sentences import SentenceMatcher
 from nexus_core.types.layers import Layer
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from nexus_core.files.tree import FileListing
-    from nexus_core.layers.profiles import ProfileView
+    from nexus_core.layers.agent_view import ProfileView
     from nexus_core.types.layers import LayerText, LoadedLayers, SkippedFile
     from nexus_core.types.plugins import Finding
     from nexus_core.types.prompt import Section

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nexus_core.cli.context import CliContext
-    from nexus_core.layers.profiles import ProfileView
+    from nexus_core.layers.agent_view import ProfileView
     from nexus_core.types.layers import Layer, LayerText
 
 app = typer.Typer()

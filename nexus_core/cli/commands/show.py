@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nexus_core.cli.context import CliContext
-    from nexus_core.layers.profiles import ProfileView
+    from nexus_core.layers.agent_view import ProfileView
     from nexus_core.nexus import Nexus
     from nexus_core.text.console import Console
     from nexus_core.types.layers import LoadedLayers

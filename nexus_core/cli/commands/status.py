@@ -18,7 +18,7 @@ from nexus_core.cli.options import (
 from nexus_core.files.places import user_home
 from nexus_core.layers.agent_profiles import PROFILES
 from nexus_core.layers.agent_settings import find_agent_homes
-from nexus_core.layers.profiles import read_agent_view
+from nexus_core.layers.agent_view import read_agent_view
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import shorten
 from nexus_core.trust.report import is_waiting

@@ -33,7 +33,7 @@ from nexus_core.layers.instruction_files import POLICY_LABEL, InstructionReader,
 from nexus_core.layers.load import build_layer_sections
 from nexus_core.layers.on_demand import ON_DEMAND_PATHS, OnDemandFile, is_on_demand_file
 from nexus_core.layers.rule_files import parse_rule
-from nexus_core.layers.rule_profiles import read_cline, read_copilot, read_cursor, read_goose, read_opencode
+from nexus_core.layers.agent_instructions import read_cline, read_copilot, read_cursor, read_goose, read_opencode
 from nexus_core.types.base import dataclass
 from nexus_core.types.layers import LayerText, LoadedLayers, SkippedFile
 

@@ -8,8 +8,8 @@ import pytest
 from nexus_core.errors import UnknownNameError
 from nexus_core.layers.agent_profiles import PROFILES
 from nexus_core.layers.agent_settings import AgentHomes, build_default_homes
-from nexus_core.layers.profiles import ProfileView
-from nexus_core.layers.profiles import read_agent_view as read_profile
+from nexus_core.layers.agent_view import ProfileView
+from nexus_core.layers.agent_view import read_agent_view as read_profile
 from nexus_core.testing import write_files
 from nexus_core.text.safety import OTHER_AGENTS
 from tests.timing import assert_linear

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nexus_core.layers.agent_settings import AgentHomes, build_default_homes
-from nexus_core.layers.profiles import ProfileView, read_agent_view
+from nexus_core.layers.agent_view import ProfileView, read_agent_view
 from nexus_core.testing import write_files
 from tests.timing import assert_linear, assert_quick
 
