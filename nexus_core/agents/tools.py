@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, get_type_h
 
 from nexus_core.agents.event_queue import BackgroundWork, EventQueue, start_daemon
 from nexus_core.agents.permissions import TOOL_RISKS
+from nexus_core.config.durations import require_seconds
 from nexus_core.errors import UnknownNameError, UsageError
 from nexus_core.text.safety import repair_surrogates
 from nexus_core.thread.state import CallResult
@@ -37,7 +38,6 @@ MAX_RESULT_CHARACTERS = 1_000_000
 MAX_ERROR_CHARACTERS = 4_000
 """Characters of an exception's message in a tool result."""
 DEFAULT_TOOL_SECONDS = 300.0
-MAX_TOOL_SECONDS = 604_800
 """Time-out of a tool that sets none; a build or a test run fits in."""
 
 _PART_TYPES = (Text, Image, File, Opaque)
@@ -91,13 +91,8 @@ class FunctionTool:
             raise UnknownNameError("risk of a tool", risk, TOOL_RISKS)
         if scope not in TOOL_SCOPES:
             raise UnknownNameError("scope of a tool", scope, TOOL_SCOPES)
-        if type(timeout) not in (int, float) or not 0 < timeout <= MAX_TOOL_SECONDS:
-            raise UsageError(
-                f"the time-out of {self.name} must be a number of seconds, not {timeout!r}",
-                hint=f"{MAX_TOOL_SECONDS:,} at most",
-            )
         self.risk: ToolRisk = risk
-        self.timeout = float(timeout)
+        self.timeout = require_seconds(timeout, f"the time-out of {self.name}")
         doc = inspect.getdoc(function) or ""
         self._names, self._arguments = _build_arguments_model(function, self.name, _read_argument_docs(doc))
         self.definition = Tool(

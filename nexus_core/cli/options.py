@@ -70,6 +70,10 @@ AgentFileOption = Annotated[
     list[str] | None,
     typer.Option("--file", metavar="PATH", help="With --as, add the agent's rules for this file; repeatable."),
 ]
+FacetOption = Annotated[
+    list[str],
+    typer.Option("--facet", metavar="FACET", help="Only rule, decision, rejected, file, command, error; repeatable."),
+]
 RequireTrustedOption = Annotated[
     bool, typer.Option("--require-trusted", help="Exit with 3 if a project's active settings are not approved.")
 ]
@@ -228,8 +232,10 @@ def check_agent_files(profile: str, files: Sequence[str] | None) -> tuple[str, .
     """Return the files of `--file`.
 
     Raises:
-        UsageError: No other agent is named.
+        UsageError: No other agent is named, or a path is empty.
     """
     if files and profile == OWN_PROFILE:
         raise UsageError("--file is about the rules of another agent", hint="name it with --as, or leave out --file")
+    if files and not all(files):  # it would be the directory itself
+        raise UsageError("--file must not be empty", hint="name the file that the agent works on")
     return tuple(files or ())

@@ -6,6 +6,7 @@ pointers.py       JSON pointers, dotted names, and access to settings by them
 merge.py          merged settings of all layers, each value with its origins
 schema.py         pydantic models of config.json
 validate.py       validation of settings against the schema, their names and defaults
+durations.py      numbers of seconds, checked
 servers.py        MCP servers in the formats of many tools, normalized to one
 edit.py           changes of one setting in its file, with every other byte kept
 excerpt.py        excerpts of a file in error messages

@@ -17,7 +17,7 @@ Tokens = Annotated[int, Field(ge=0)]
 class StrictModel(BaseModel):
     """A group of settings that refuses unknown keys. Plugins derive theirs from it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True, allow_inf_nan=False)
 
 
 class ProviderConfig(StrictModel):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nexus_core.config.durations import is_duration
 from nexus_core.config.load import setting_error
 from nexus_core.config.merge import REMOVE_KEY, REPLACE_KEY, is_comment, is_list_edit
 from nexus_core.config.pointers import SERVERS, SERVERS_ALIAS, has_servers, pointer_to
@@ -199,7 +200,7 @@ def _convert_number(value: object, what: str, place: str) -> float:
 
 def _convert_seconds(value: object, what: str, place: str) -> float:
     seconds = _convert_number(value, what, place)
-    if not 0 < seconds <= MAX_WAIT_SECONDS:
+    if not is_duration(seconds, limit=MAX_WAIT_SECONDS):
         raise UnusedFieldValue(f"it must be above 0 and at most {MAX_WAIT_SECONDS:,} seconds")
     return seconds
 

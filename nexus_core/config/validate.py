@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin
 
 from nexus_core._version import __version__
 from nexus_core.config.load import LineIndex, read_json, setting_error
+from nexus_core.config.nexus3 import find_nexus3_settings
 from nexus_core.config.pointers import pointer_to, split_pointer
 from nexus_core.errors import ConfigError, FileError, PluginError, UnknownNameError, did_you_mean
 from nexus_core.files.places import cache_directory
 from nexus_core.files.read import read_text
+from nexus_core.files.write import make_directories
 from nexus_core.text.safety import shorten
 from nexus_core.types.base import blake2b
 
@@ -283,8 +285,6 @@ def _build_config_error(settings: Settings, error: InvalidSetting, *, more: int 
 
 def _has_nexus3_settings(path: Path) -> bool:
     """Return True if a file also has settings of NEXUS3."""
-    from nexus_core.config.nexus3 import find_nexus3_settings
-
     try:
         document = read_json(path, empty={})
     except (ConfigError, FileError):
@@ -317,8 +317,6 @@ def _digest_settings(settings: Settings, models: Mapping[str, str]) -> str:
 
 
 def _mark_valid(mark: Path) -> None:
-    from nexus_core.files.write import make_directories
-
     try:
         make_directories(mark.parent, mode=0o700)
         mark.touch(mode=0o600)

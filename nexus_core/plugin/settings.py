@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from nexus_core.lazy_names import make_lazy
 
 if TYPE_CHECKING:
+    from nexus_core.config.durations import require_seconds
     from nexus_core.config.edit import remove_value, set_value
     from nexus_core.config.load import JsonDocument, setting_error
     from nexus_core.config.pointers import pointer_to
@@ -34,6 +35,7 @@ _HOMES = {
     "explain": "nexus_core.layers.explain:explain",
     "is_unchanged": "nexus_core.trust.coverage:is_unchanged",
     "normalize_servers": "nexus_core.config.servers:normalize_servers",
+    "require_seconds": "nexus_core.config.durations:require_seconds",
     "pointer_to": "nexus_core.config.pointers:pointer_to",
     "recheck_trust": "nexus_core.layers.approval:recheck_trust",
     "remove_value": "nexus_core.config.edit:remove_value",
@@ -57,6 +59,7 @@ __all__ = [
     "pointer_to",
     "recheck_trust",
     "remove_value",
+    "require_seconds",
     "set_value",
     "setting_error",
 ]

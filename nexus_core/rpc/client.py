@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from nexus_core.config.durations import require_seconds
 from nexus_core.errors import MissingExtraError, UsageError
 from nexus_core.files.places import find_nexus_home
 from nexus_core.rpc.protocol import (
@@ -57,10 +58,11 @@ class _BaseClient:
         home: str | os.PathLike[str] | None = None,
         timeout: float | None = 60.0,
     ) -> None:
+        seconds = None if timeout is None else require_seconds(timeout, "timeout")
         self._address = _find_address(url, token, home)
         if find_spec("httpx2") is None:
             raise MissingExtraError("rpc", SERVE_EXTRA)
-        self._options = _build_options(self._address, timeout)
+        self._options = _build_options(self._address, seconds)
         self._ids = count(1)
 
     def __repr__(self) -> str:
@@ -414,7 +416,7 @@ def _find_address(url: str | None, token: str | None, home: str | os.PathLike[st
     return found._replace(url=url or found.url, token=token or found.token)
 
 
-def _build_options(address: ServerAddress, timeout: float | None) -> dict[str, Any]:
+def _build_options(address: ServerAddress, seconds: float | None) -> dict[str, Any]:
     import httpx2
 
     try:
@@ -426,7 +428,7 @@ def _build_options(address: ServerAddress, timeout: float | None) -> dict[str, A
     return {
         "base_url": url,
         "headers": {"Authorization": f"Bearer {address.token}", "Content-Type": "application/json"},
-        "timeout": httpx2.Timeout(timeout, connect=_CONNECT_SECONDS),
+        "timeout": httpx2.Timeout(seconds, connect=_CONNECT_SECONDS),
         "trust_env": False,  # a proxy must not see the token
         "follow_redirects": False,
     }

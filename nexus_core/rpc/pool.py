@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypedDict
 from nexus_core.agents.agent import check_loop_arguments, choose_provider, read_agent_tools
 from nexus_core.agents.loop import MAX_MODEL_CALLS, AgentLoop
 from nexus_core.agents.permissions import read_level
+from nexus_core.config.durations import require_seconds
 from nexus_core.errors import AgentCycleError, AgentDestroyedError, AgentExistsError, UnknownNameError, UsageError
 from nexus_core.files.places import expand_user, resolve_directory
 from nexus_core.layers.policy import PERMISSION_LEVELS, tightest_level
@@ -158,6 +159,8 @@ class AgentPool:
                 hint="AgentPool(SharedComponents(nexus=nexus))",
             )
         self.shared = shared or SharedComponents()
+        if self.shared.question_seconds is not None:
+            require_seconds(self.shared.question_seconds, "question_seconds", allows_zero=True)
         self.nexus = self.shared.nexus or Nexus()
         self._defaults = _read_defaults(self.shared.config)
         self._tools = read_agent_tools(self.shared.tools)

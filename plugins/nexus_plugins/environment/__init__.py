@@ -8,6 +8,7 @@ _cli.py         the hidden command `environment`
 from __future__ import annotations
 
 import os
+import platform
 import sys
 from functools import cache
 from pathlib import Path
@@ -94,8 +95,6 @@ def get_operating_system() -> str:
         distribution = get_linux_distribution()
         return f"Linux ({distribution})" if distribution else "Linux"
     if system == "darwin":
-        import platform
-
         return f"macOS {platform.mac_ver()[0]}".strip()
     return "Windows" if system == "win32" else system
 
@@ -105,8 +104,6 @@ def get_machine() -> tuple[str, str]:
     if hasattr(os, "uname"):
         facts = os.uname()
         return facts.nodename, facts.machine
-    import platform
-
     return platform.node(), platform.machine()
 
 

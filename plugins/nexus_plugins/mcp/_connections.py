@@ -15,7 +15,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types.methods import validate_server_result
 from pydantic import ValidationError
 
-from nexus_core import UnknownNameError, __version__
+from nexus_core import FileError, UnknownNameError, __version__
 from nexus_core.plugin import File, Image, Text
 from nexus_plugins.mcp._errors import ServerError
 from nexus_plugins.mcp._launch import prepare_launch
@@ -423,6 +423,8 @@ class _ServerTransport:
 
 
 def _describe_error(error: BaseException) -> str:
+    if isinstance(error, FileError) and error.where:  # such as the lock of the tokens
+        return f"{error.what} ({error.where})"
     first_line = str(error).partition("\n")[0]
     if "validation error" in first_line:  # the SDK's text has internal names and a link
         return "its answer does not follow the protocol"

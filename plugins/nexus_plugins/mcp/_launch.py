@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from nexus_core import ConfigError, FileError
-from nexus_core.plugin.files import read_bytes
+from nexus_core.plugin.files import file_lock, read_bytes
 from nexus_core.plugin.settings import clear_for_start
 from nexus_core.plugin.text import secrets_in
 from nexus_plugins.mcp._errors import ServerRefusedError
@@ -134,18 +134,24 @@ def find_token_file(home: Path, name: str, url: str) -> Path:
     return home / TOKENS_DIRECTORY / f"{_digest(name)}-{_digest(url)}.json"
 
 
+def find_token_lock(path: Path) -> Path:
+    """Return the lock file of a file for tokens."""
+    return path.with_suffix(".lock")
+
+
 def delete_token_files(home: Path, name: str) -> int:
     """Delete the tokens of a server, for every address that it had, and return how many files that were.
 
     Raises:
-        FileError: A file cannot be deleted.
+        FileError: A file cannot be deleted, or another process renews its tokens for ten seconds.
     """
     found = sorted((home / TOKENS_DIRECTORY).glob(f"{_digest(name)}-*.json"))
     for path in found:
-        try:
-            path.unlink(missing_ok=True)
-        except OSError as error:
-            raise FileError(f"cannot delete: {error.strerror}", where=str(path)) from error
+        with file_lock(find_token_lock(path)):  # a process that is renewing them must not store them later
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise FileError(f"cannot delete: {error.strerror}", where=str(path)) from error
     return len(found)
 
 
