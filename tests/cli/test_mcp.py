@@ -683,6 +683,15 @@ def test_a_server_that_has_changed_since_it_was_allowed_is_said_to_have(cli: Cli
     assert outcome.err.startswith("Not started: theirs, changed since you allowed it; `nexus trust diff` shows how")
 
 
+def test_servers_whose_tools_are_not_listed_because_they_are_not_approved_are_named(cli: Cli, work: Path) -> None:
+    define(work / ".nexus3", theirs=script(), others=script())
+
+    outcome = cli("mcp", "tools")
+
+    assert outcome.code == 0
+    assert "Not approved, so not asked: theirs, others. `nexus trust allow` approves them." in outcome.err
+
+
 @running
 @pytest.mark.acceptance("T10")
 @pytest.mark.parametrize(

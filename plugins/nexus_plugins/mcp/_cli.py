@@ -23,7 +23,7 @@ from typer.core import TyperCommand
 
 from nexus_core import ConfigError, MissingExtraError, NexusError, UnknownNameError, UsageError
 from nexus_core.plugin import Layer, LayerConfig
-from nexus_core.plugin.settings import SecretReferences, describe_server, recheck_trust
+from nexus_core.plugin.settings import SecretReferences, describe_server, recheck_trust, require_seconds
 from nexus_core.plugin.text import completable_names, hide_secrets, one_line, visible_line
 from nexus_plugins.mcp import SERVERS_FILE
 from nexus_plugins.mcp._errors import ServerError, ServerRefusedError
@@ -409,6 +409,7 @@ def tools(
             catalogs[answer.server] = answer.catalog or catalogs[answer.server]
             if answer.error is not None:
                 cli.console.warning(format_error_line(answer.error))
+    _note_waiting_servers(cli, loaded.servers if not names else [])
     known = [(server, catalog) for server in servers if (catalog := catalogs[server.config.name])]
     rows = [row for server, catalog in known for row in _build_tool_rows(server, catalog)]
     for server, catalog in known:
@@ -417,6 +418,13 @@ def tools(
         cli.console.json({"schema": 1, "tools": rows})
     else:
         _print_tools(cli, rows)
+
+
+def _note_waiting_servers(cli: CommandContext, servers: Iterable[MCPServerWithOrigin]) -> None:
+    """Print the servers that are not approved, and the command that approves them."""
+    waiting = [one_line(server.config.name) for server in servers if server.status == WAITING_STATUS]
+    if waiting:
+        cli.console.message(f"Not approved, so not asked: {', '.join(waiting)}. `nexus trust allow` approves them.")
 
 
 def _print_tools(cli: CommandContext, rows: Sequence[Mapping[str, object]]) -> None:
@@ -678,7 +686,7 @@ def login(
         int, typer.Option("--port", metavar="N", min=0, max=65535, help="Listen on this port; default: any.")
     ] = 0,
     timeout: Annotated[
-        float, typer.Option("--timeout", metavar="SECONDS", min=0, help="Wait so long.")
+        float, typer.Option("--timeout", metavar="SECONDS", help="Wait so long.")
     ] = DEFAULT_LOGIN_SECONDS,
 ) -> None:
     """Sign in to an MCP server (OAuth).
@@ -687,11 +695,12 @@ def login(
     stored in your own directory, for you only, and renewed when they expire. `nexus mcp logout` deletes them.
     """
     cli: CommandContext = ctx.obj
+    seconds = require_seconds(timeout, "--timeout")
     launch = _prepare_login(cli, name)
     from nexus_plugins.mcp._oauth import sign_in
 
     def show(url: str) -> None:
-        cli.console.message(f"Open this page to sign in to {one_line(name)}, within {timeout:g} seconds:")
+        cli.console.message(f"Open this page to sign in to {one_line(name)}, within {seconds:g} seconds:")
         cli.console.text(visible_line(url))
         sys.stdout.flush()
         if browser:
@@ -699,7 +708,7 @@ def login(
 
             webbrowser.open(url)
 
-    has_signed_in = run_until_signal(partial(sign_in, launch, show, port=port, seconds=timeout))
+    has_signed_in = run_until_signal(partial(sign_in, launch, show, port=port, seconds=seconds))
     done = f"Signed in to {one_line(name)}; `nexus mcp logout {one_line(name)}` deletes its tokens."
     cli.console.message(done if has_signed_in else f"{one_line(name)} does not ask for signing in.")
 

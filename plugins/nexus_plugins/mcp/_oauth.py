@@ -2,7 +2,8 @@
 
 `nexus mcp login` runs the whole flow: discovery, registration, a page that the user opens, and the exchange of the code
 for tokens. The tokens are stored in the user's own directory, readable by the user only. A connection uses and renews
-what is stored; it never starts the flow, registers anything or opens a browser.
+what is stored; it never starts the flow, registers anything or opens a browser. Processes renew one after the other,
+and each looks first for what another has stored: most servers accept a refresh token once.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 import re
 import secrets
 import time
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
@@ -34,9 +35,9 @@ from mcp_types.version import LATEST_HANDSHAKE_VERSION
 from pydantic import BaseModel, ValidationError
 
 from nexus_core import FileError, NexusError, __version__
-from nexus_core.plugin.files import read_bytes, write_text_atomically
+from nexus_core.plugin.files import file_lock, read_bytes, write_text_atomically
 from nexus_plugins.mcp._errors import ServerError
-from nexus_plugins.mcp._launch import LOOPBACK_HOSTS
+from nexus_plugins.mcp._launch import LOOPBACK_HOSTS, find_token_lock
 from nexus_plugins.mcp._transport import TransportState, open_http_client
 
 if TYPE_CHECKING:
@@ -118,11 +119,26 @@ class TokenFile:
         Raises:
             FileError: It cannot be written.
         """
-        try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise FileError(f"cannot write: {error.strerror}", where=str(self._path)) from error
+        self._make_directory()
         write_text_atomically(self._path, self.login.model_dump_json(exclude_none=True))
+
+    @property
+    def is_stored(self) -> bool:
+        """True if there is a file; `nexus mcp logout` deletes it."""
+        return self._path.exists()
+
+    @asynccontextmanager
+    async def lock(self) -> AsyncIterator[None]:
+        """Hold the lock of the file across processes: a refresh token may be valid only once.
+
+        Raises:
+            FileError: Another process holds it for ten seconds, or it cannot be created.
+        """
+        self._make_directory()
+        with ExitStack() as stack:  # a cancelled wait ends with the lock taken, and the stack gives it back
+            held = file_lock(find_token_lock(self._path))
+            await anyio.to_thread.run_sync(stack.enter_context, held)
+            yield
 
     async def get_tokens(self) -> OAuthToken | None:
         """Return the stored tokens."""
@@ -150,6 +166,12 @@ class TokenFile:
         self.login.client = client_info
         if client_info.client_secret:
             self._remember(client_info.client_secret)
+
+    def _make_directory(self) -> None:
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(f"cannot write: {error.strerror}", where=str(self._path)) from error
 
     def _remember_tokens(self) -> None:
         tokens, client = self.login.tokens, self.login.client
@@ -205,20 +227,34 @@ class StoredTokenAuth(OAuthClientProvider):
             if not self._initialized:
                 await self._initialize()
             is_renewed = False
-            if not self.context.is_token_valid() and self._storage.load():
-                await self._initialize()  # another process may have renewed it
-            if not self.context.is_token_valid() and self.context.can_refresh_token():
-                is_renewed = await self._handle_refresh_response((yield await self._refresh_token()))
+            if not self.context.is_token_valid():
+                async with self._storage.lock():
+                    await self._reload()
+                    if not self.context.is_token_valid() and self.context.can_refresh_token():
+                        is_renewed = await self._handle_refresh_response((yield await self._refresh_token()))
             if self.context.is_token_valid():
                 self._add_auth_header(request)
             response = yield request
             is_refused = response.status_code == httpx2.codes.UNAUTHORIZED
             if not is_refused or is_renewed or not self.context.can_refresh_token():
                 return
-            if await self._handle_refresh_response((yield await self._refresh_token())):
+            refused = self.context.current_tokens
+            async with self._storage.lock():
+                await self._reload()
+                is_renewed = self.context.current_tokens != refused and self.context.is_token_valid()
+                if not is_renewed and self.context.can_refresh_token():
+                    is_renewed = await self._handle_refresh_response((yield await self._refresh_token()))
+            if is_renewed:
                 self._add_auth_header(request)
             # In any case: what is sent last is taken for the server's answer, and that must not be the token's.
             yield request
+
+    async def _reload(self) -> None:
+        """Take over the tokens of the file, which another process may have renewed, or deleted to log out."""
+        if self._storage.load():
+            await self._initialize()
+        elif not self._storage.is_stored:
+            self.context.clear_tokens()
 
 
 class LoginAuth(OAuthClientProvider):
@@ -255,7 +291,8 @@ class LoginAuth(OAuthClientProvider):
     async def _handle_token_response(self, response: httpx2.Response) -> None:
         self._storage.login.metadata = self.context.oauth_metadata
         self._storage.login.resource = self.context.protected_resource_metadata
-        await super()._handle_token_response(response)
+        async with self._storage.lock():  # a connection that is renewing the older tokens must not store them later
+            await super()._handle_token_response(response)
         self.has_signed_in = True
 
 

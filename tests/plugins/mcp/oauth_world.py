@@ -55,6 +55,11 @@ class Issuer:
         self._access.clear()
         self._refresh.clear()
 
+    def rotate(self, refresh_token: str) -> OAuthToken:
+        """Spend a refresh token as another process would."""
+        spent = self._refresh.pop(refresh_token)
+        return self._issue("refresh", self._clients[spent.client_id], spent.scopes)
+
     async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
         return self._clients.get(client_id)
 

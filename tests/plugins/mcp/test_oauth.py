@@ -10,24 +10,32 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import nullcontext
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import anyio
+import httpx2
 import pytest
 from mcp.client.auth import OAuthTokenError
-from mcp.shared.auth import OAuthToken
+from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
 from nexus_core import Nexus
+from nexus_core.plugin.files import file_lock
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.mcp._connections import ServerPool, ServerTimeouts
 from nexus_plugins.mcp._errors import ServerError, ServerRefusedError
-from nexus_plugins.mcp._launch import TOKENS_DIRECTORY, find_token_file, prepare_launch
-from nexus_plugins.mcp._oauth import CallbackListener, LoginAuth, TokenFile, sign_in
+from nexus_plugins.mcp._launch import (
+    TOKENS_DIRECTORY,
+    delete_token_files,
+    find_token_file,
+    prepare_launch,
+)
+from nexus_plugins.mcp._oauth import CallbackListener, LoginAuth, StoredTokenAuth, TokenFile, sign_in
 from tests.conftest import Cli
 from tests.plugins.mcp.http_world import Handler, serving
 from tests.plugins.mcp.oauth_world import OAuthWorld, signing_in
@@ -154,6 +162,147 @@ def test_a_token_that_is_refused_before_its_time_is_renewed(
 
     assert add(nexus) == "5"
     assert world.issuer.grants == ["code", "refresh"]
+
+
+@pytest.mark.slow
+def test_connections_that_renew_at_the_same_time_send_the_refresh_token_once(
+    make_nexus: MakeNexus, nexus_home: Path, world: OAuthWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    define(nexus_home, web={"url": world.url})
+    nexus = make_nexus()
+    world.issuer.lifetime = 1  # less than the leeway: expired at once
+    sign_in_here(nexus)
+    world.issuer.lifetime = 3600
+    all_expired = threading.Barrier(3)
+
+    def meet(lock: Path) -> AbstractContextManager[None]:
+        all_expired.wait(SECONDS)
+        return file_lock(lock)
+
+    monkeypatch.setattr("nexus_plugins.mcp._oauth.file_lock", meet)
+
+    with ThreadPoolExecutor(3) as threads:
+        answers = list(threads.map(lambda _: add(nexus), range(3)))
+
+    stored = json.loads(token_file(nexus, nexus_home).read_text())
+    assert answers == ["5", "5", "5"]
+    assert world.issuer.grants == ["code", "refresh"]
+    assert stored["tokens"]["refresh_token"] == world.issuer.issued[-1]
+
+
+@pytest.mark.slow
+def test_a_connection_waits_for_the_process_that_renews_and_uses_its_tokens(
+    make_nexus: MakeNexus, nexus_home: Path, world: OAuthWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    define(nexus_home, web={"url": world.url})
+    nexus = make_nexus()
+    world.issuer.lifetime = 1
+    sign_in_here(nexus)
+    path, waits, events = token_file(nexus, nexus_home), threading.Event(), list[str]()
+
+    @contextmanager
+    def announce(lock: Path) -> Iterator[None]:
+        waits.set()
+        with file_lock(lock):
+            events.append("connection holds the lock")
+            yield
+
+    monkeypatch.setattr("nexus_plugins.mcp._oauth.file_lock", announce)
+    with ThreadPoolExecutor(1) as threads:
+        with file_lock(path.with_suffix(".lock")):
+            # What another process does: the old refresh token is spent, and the new one not stored yet.
+            stored = json.loads(path.read_text())
+            world.issuer.lifetime = 3600
+            renewed = world.issuer.rotate(stored["tokens"]["refresh_token"])
+            answer = threads.submit(add, nexus)
+            assert waits.wait(SECONDS)
+            stored |= {"tokens": renewed.model_dump(mode="json"), "expires_at": time.time() + 3600}
+            path.write_text(json.dumps(stored))
+            events.append("tokens are stored")
+
+        assert answer.result(SECONDS) == "5"
+    assert events == ["tokens are stored", "connection holds the lock"]
+    assert world.issuer.grants == ["code", "refresh"]
+    assert json.loads(path.read_text())["tokens"]["refresh_token"] == renewed.refresh_token
+
+
+def store_tokens(
+    path: Path, token: str, *, expires_at: float | None = None, url: str = "https://example.org/mcp"
+) -> TokenFile:
+    """Store a login as another process would, and return its file."""
+    storage = TokenFile(path, "web", url)
+    storage.login.tokens = OAuthToken(access_token=token, refresh_token=f"refresh-{token}")
+    storage.login.expires_at = expires_at
+    storage.login.client = OAuthClientInformationFull.model_validate(
+        {"client_id": "nexus", "redirect_uris": ["http://127.0.0.1/callback"]}
+    )
+    storage.save()
+    return storage
+
+
+def test_a_token_that_is_refused_is_not_renewed_if_another_process_has_stored_a_newer_one(tmp_path: Path) -> None:
+    async def main() -> list[str]:
+        request = httpx2.Request("POST", "https://example.org/mcp")
+        flow = StoredTokenAuth(store_tokens(tmp_path / "web.json", "old")).async_auth_flow(request)
+        sent = [(await anext(flow)).headers["Authorization"]]
+        store_tokens(tmp_path / "web.json", "new")
+        again = await flow.asend(httpx2.Response(401, request=request))
+        sent += [f"{again.url} {again.headers['Authorization']}"]
+        await flow.aclose()
+        return sent
+
+    assert anyio.run(main) == ["Bearer old", "https://example.org/mcp Bearer new"]
+
+
+def test_tokens_that_another_process_has_deleted_are_neither_sent_nor_renewed(tmp_path: Path) -> None:
+    path = tmp_path / "web.json"
+
+    async def main() -> httpx2.Request:
+        auth = StoredTokenAuth(store_tokens(path, "old", expires_at=1.0))
+        path.unlink()
+        flow = auth.async_auth_flow(httpx2.Request("POST", "https://example.org/mcp"))
+        sent = await anext(flow)
+        await flow.aclose()
+        return sent
+
+    sent = anyio.run(main)
+
+    assert (str(sent.url), "Authorization" in sent.headers) == ("https://example.org/mcp", False)
+    assert not path.exists()
+
+
+def test_a_lock_that_cannot_be_created_is_an_error_with_its_path(make_nexus: MakeNexus, nexus_home: Path) -> None:
+    url = "http://127.0.0.1:9/mcp"
+    define(nexus_home, web={"url": url})
+    nexus = make_nexus()
+    path = token_file(nexus, nexus_home)
+    store_tokens(path, "old", expires_at=1.0, url=url)
+    lock = path.with_suffix(".lock")
+    lock.mkdir()
+
+    with pytest.raises(ServerError) as caught:
+        add(nexus)
+
+    assert f"cannot lock: Is a directory ({str(lock)[:100]}" in str(caught.value)  # a long path is cut
+
+
+def test_logging_out_deletes_tokens_that_a_process_stores_while_it_holds_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = find_token_file(tmp_path, "web", "https://example.org/mcp")
+    store_tokens(path, "old")
+
+    @contextmanager
+    def wait_for_renewal(lock: Path) -> Iterator[None]:
+        with file_lock(lock):
+            store_tokens(path, "renewed")
+        with file_lock(lock):
+            yield
+
+    monkeypatch.setattr("nexus_plugins.mcp._launch.file_lock", wait_for_renewal)
+
+    assert delete_token_files(tmp_path, "web") == 1
+    assert not path.exists()
 
 
 @pytest.mark.slow
@@ -303,12 +452,20 @@ def test_a_page_for_signing_in_is_encrypted_or_as_local_as_its_server(
     assert shown == ([f"{page}?state=1"] if is_shown else [])
 
 
-@pytest.mark.parametrize("option", [("--port", "99999"), ("--port", "-1"), ("--timeout", "-3")])
-def test_the_command_refuses_a_port_or_timeout_that_cannot_be(cli: Cli, option: tuple[str, str]) -> None:
-    outcome = cli("mcp", "login", "web", *option)
+@pytest.mark.parametrize("port", ["99999", "-1"])
+def test_the_command_refuses_a_port_that_cannot_be(cli: Cli, port: str) -> None:
+    outcome = cli("mcp", "login", "web", "--port", port)
 
     assert outcome.code == 2
-    assert f"Invalid value for '{option[0]}'" in outcome.err
+    assert "Invalid value for '--port'" in outcome.err
+
+
+@pytest.mark.parametrize("seconds", ["-3", "0", "nan", "inf", "1e300"])
+def test_the_command_refuses_a_timeout_that_cannot_be(cli: Cli, seconds: str) -> None:
+    outcome = cli("mcp", "login", "web", "--timeout", seconds)
+
+    assert outcome.code == 2
+    assert "--timeout must be a number of seconds, not" in outcome.err
 
 
 def test_a_project_signs_in_only_after_its_server_is_approved(
@@ -377,13 +534,14 @@ def test_the_command_prints_the_page_and_logging_out_deletes_the_tokens(
     assert login.err.splitlines()[-1] == "Signed in to web; `nexus mcp logout web` deletes its tokens."
     assert [token for token in world.issuer.issued if token in shown + login.out + login.err] == []
     assert outcomes == ["Deleted the tokens of web.\n", "There are no tokens of web.\n"]
-    assert list((nexus_home / TOKENS_DIRECTORY).iterdir()) == []
+    left = list((nexus_home / TOKENS_DIRECTORY).iterdir())
+    assert [(each.suffix, each.stat().st_size) for each in left] == [(".lock", 0)]
 
 
 def test_the_command_does_not_wait_longer_than_it_is_told(cli: Cli, nexus_home: Path, world: OAuthWorld) -> None:
     define(nexus_home, web={"url": world.url})
 
-    outcome = cli("mcp", "login", "web", "--timeout", "0")
+    outcome = cli("mcp", "login", "web", "--timeout", "0.001")
 
     assert outcome.code != 0
-    assert "was not signed in to within 0 seconds" in outcome.err
+    assert "was not signed in to within 0.001 seconds" in outcome.err
