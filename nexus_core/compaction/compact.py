@@ -28,6 +28,7 @@ from nexus_core.compaction.trigger import NoCompaction, find_block, plan_or_expl
 from nexus_core.errors import BudgetError, ConflictError, PluginError, SummaryError
 from nexus_core.history.budget import RESPONSE_RESERVE_DIVISOR, TOOL_RESERVE_DIVISOR
 from nexus_core.history.truncation import replace_oldest_item_media
+from nexus_core.memory.facts import TextFactCache
 from nexus_core.request.build import build_request
 from nexus_core.runner import blocking
 from nexus_core.text.console import format_count
@@ -254,6 +255,7 @@ def summarize_session(
     # Without limits of their own, facts and quotes may have what the others do not need.
     shares = options.evidence and options.evidence_tokens is None and options.user_tokens is None
     previous = yield from blocking(read_previous_evidence, planned.previous, planned.previous_prose)
+    cache = TextFactCache()
 
     def compose(prose: str, covered: Sequence[ThreadMessage]) -> ComposedSummary:
         return compose_summary(
@@ -267,6 +269,7 @@ def summarize_session(
             policy=options.fidelity,
             count=count,
             limit=planned.summary_limit if shares else 0,
+            cache=cache,
         )
 
     def build_task() -> SummaryTask:

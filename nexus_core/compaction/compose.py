@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from nexus_core.compaction.trigger import CompactionOptions, FidelityPolicy
-    from nexus_core.memory.facts import FactKey
+    from nexus_core.memory.facts import FactKey, TextFactCache
     from nexus_core.types.compaction import Fact, FactClass
     from nexus_core.types.ledger import Step
 
@@ -155,6 +155,7 @@ def compose_summary(
     policy: FidelityPolicy = "reinject",
     count: Callable[[str], int],
     limit: int = 0,
+    cache: TextFactCache | None = None,
 ) -> ComposedSummary:
     """Compose a summary and measure which facts it retains.
 
@@ -170,14 +171,16 @@ def compose_summary(
             reports the others; `off` reports nothing.
         count: Counts the tokens of a text.
         limit: Maximum tokens of the whole summary, if facts and quotes may have what the prose leaves unused.
+        cache: The facts of texts that were read before; None for none.
     """
     covered = tuple(covered)
     prose = neutralize(prose.strip())
     needs_facts = evidence or policy != "off"
     fact_number, characters = _limit_carried(limit or fact_limit + quote_limit)
-    facts = merge_facts(previous.facts, extract_facts(covered), limit=fact_number) if needs_facts else ()
+    facts = merge_facts(previous.facts, extract_facts(covered, cache), limit=fact_number) if needs_facts else ()
     carried = merge_quotes(previous.quotes, find_user_quotes(covered), limit=characters) if evidence else ()
-    kept_facts = frozenset((fact.kind, fact.text) for fact in extract_facts(kept)) if policy != "off" else frozenset()
+    kept_messages = kept if policy != "off" else ()
+    kept_facts = frozenset((fact.kind, fact.text) for fact in extract_facts(kept_messages, cache))
     shown = facts if evidence else ()
     left = max(limit - FRAME_TOKENS - count(prose), fact_limit + quote_limit)
     if policy == "reinject":

@@ -11,6 +11,7 @@ from nexus_core.files.places import find_nexus_home, resolve_directory
 from nexus_core.text.safety import fence_text, neutralize
 from nexus_core.text.secrets import redact, redact_json
 from nexus_core.tokens.messages import to_compact_json
+from nexus_core.trust.store import is_home_trusted
 from nexus_core.types.messages import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
@@ -139,8 +140,6 @@ def _is_redaction_wanted() -> bool:
     home = find_nexus_home(resolve_directory("."))
     if read_user_setting(home, "compaction", "redact_secrets") is not False:
         return True
-    from nexus_core.trust.store import is_home_trusted
-
     return not is_home_trusted(home)
 
 

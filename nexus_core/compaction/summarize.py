@@ -6,6 +6,7 @@ and check its answer. A summarizer that fails is followed by the next one.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Mapping
@@ -384,8 +385,6 @@ def call_summarizer(summarizer: Summarizer, request: SummaryRequest) -> Any:  # 
 
 
 async def _await_answer(value: Awaitable[Any], timeout: float) -> Any:  # noqa: ANN401, ASYNC109 - the request's timeout
-    import asyncio
-
     try:
         return await asyncio.wait_for(value, timeout)
     except TimeoutError as error:

@@ -478,6 +478,7 @@ if TYPE_CHECKING:
     ReadText = Callable[[str, LineAccount], Transcript]
     MatchText = Callable[[str], bool]
     GatherFiles = Callable[[Path], str | None]
+    ListConversationFiles = Callable[[Path], list[Path]]
 
 SCORE_NONE, SCORE_SHARED, SCORE_OWN = range(3)
 """Scores of a line: not written by this program; written by it and others; written only by it."""
@@ -498,6 +499,9 @@ class TranscriptFormat(NamedTuple):
             given the path of the database or of the file that names the conversation; None for any other path. It
             opens no file that is not part of the conversation, follows no link, and writes nothing.
         writer: Writes a conversation in this format; None if the format is only read.
+        list_conversation_files: Returns the other files of a conversation in several files, given the file that names
+            it, so that growth in any of them is noticed; [] for any other path. It opens no file that is not part of
+            the conversation.
     """
 
     name: str
@@ -509,6 +513,7 @@ class TranscriptFormat(NamedTuple):
     read_text: ReadText | None = None
     gather_files: GatherFiles | None = None
     writer: TranscriptWriter | None = None
+    list_conversation_files: ListConversationFiles | None = None
 
 
 if TYPE_CHECKING:

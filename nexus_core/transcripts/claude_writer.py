@@ -157,6 +157,10 @@ def _write_usage(usage: Usage) -> dict[str, Any]:
         "input_tokens": max(usage.input_tokens - usage.cached_input_tokens - usage.cache_write_tokens, 0),
         "cache_creation_input_tokens": usage.cache_write_tokens,
         "cache_read_input_tokens": usage.cached_input_tokens,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": max(usage.cache_write_tokens - usage.cache_write_1h_tokens, 0),
+            "ephemeral_1h_input_tokens": usage.cache_write_1h_tokens,
+        },
         "output_tokens": usage.output_tokens,
     }
 
@@ -173,4 +177,5 @@ WRITER = TranscriptWriter(
     block_apis=frozenset({"anthropic"}),
     needs_signature=True,
     accepts=_accepts,
+    writes_cost=False,
 )

@@ -20,13 +20,12 @@ from nexus_core.transcripts.writer import (
     format_json_lines,
     is_image_data,
 )
-from nexus_core.types.messages import Message, Text
+from nexus_core.types.messages import Message, Text, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nexus_core.transcripts.writer import ExportReport, PortableConversation, PortableItem
-    from nexus_core.types.messages import Usage
 
 _VERSION = "0.100.0"
 """The version of Codex whose lines these are."""
@@ -45,7 +44,7 @@ def write_session(conversation: PortableConversation, report: ExportReport) -> s
         lines.append({"timestamp": format_iso_time(time), "type": kind, "payload": payload})
 
     add("session_meta", _build_header(conversation), conversation.started)
-    model = ""
+    model, total = "", Usage()
     for index, item in enumerate(conversation.items):
         if isinstance(item, PortableReply) and item.model and not _can_call(item):
             report.count_left_out("model-name")
@@ -61,6 +60,9 @@ def write_session(conversation: PortableConversation, report: ExportReport) -> s
                 add("response_item", each, item.time)
             for event in _list_events(item):
                 add("event_msg", event, item.time)
+            if isinstance(item, PortableReply) and item.usage is not None:
+                total += item.usage
+                add("event_msg", _build_token_count(total, item.usage), item.time)
     return format_json_lines(lines)
 
 
@@ -121,20 +123,23 @@ def _write_items(message: Message) -> list[dict[str, Any]]:
 
 
 def _list_events(item: PortableItem) -> Iterator[dict[str, Any]]:
-    """Yield what Codex shows of an item, and the usage of a reply."""
+    """Yield what Codex shows of an item."""
     if isinstance(item, PortableMessage) and item.kind == "said" and item.role == "user":
         text = "\n".join(part.text for part in item.parts if isinstance(part, Text))
         yield {"type": "user_message", "message": text, "images": []}
     elif isinstance(item, PortableReply):
         for text in item.texts:
             yield {"type": "agent_message", "message": text}
-        if item.usage is not None:
-            counts = _write_usage(item.usage)
-            yield {
-                "type": "token_count",
-                "info": {"total_token_usage": counts, "last_token_usage": counts, "model_context_window": None},
-                "rate_limits": None,
-            }
+
+
+def _build_token_count(total: Usage, last: Usage) -> dict[str, Any]:
+    """Return the usage of a reply, and of all replies up to it."""
+    info = {
+        "total_token_usage": _write_usage(total),
+        "last_token_usage": _write_usage(last),
+        "model_context_window": None,
+    }
+    return {"type": "token_count", "info": info, "rate_limits": None}
 
 
 def _write_usage(usage: Usage) -> dict[str, int]:
@@ -154,4 +159,6 @@ WRITER = TranscriptWriter(
     block_apis=frozenset({"responses"}),
     writes_system=True,
     accepts=is_image_data,
+    writes_cost=False,
+    cache_write_counts=frozenset(),
 )

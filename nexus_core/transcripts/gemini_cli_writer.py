@@ -139,4 +139,6 @@ WRITER = TranscriptWriter(
     reasoning_apis=frozenset({"gemini"}),
     block_apis=frozenset({"gemini"}),
     accepts=has_data,
+    writes_cost=False,
+    cache_write_counts=frozenset(),
 )

@@ -15,7 +15,7 @@ from nexus_core.errors import UnknownNameError
 from nexus_core.files.read import READ_FLAGS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
     from nexus_core.types.transcripts import TranscriptLocation, TranscriptReader
 
@@ -23,6 +23,8 @@ MAX_BEGINNING_BYTES = 1 << 18
 """Enough of a file to find the working directory, which one of its first lines names."""
 _MAX_LISTED_FILES = 2000
 """Files whose beginnings are read for a list of all transcripts: a second or two."""
+_MAX_SEARCHED_FILES = 200
+"""Files whose beginnings are read for the newest of a directory: some tens of milliseconds."""
 _SUBAGENTS = "subagents"
 _GEMINI_CHATS = "chats"
 _GEMINI_SUFFIXES = (".json", ".jsonl")
@@ -80,7 +82,6 @@ def find_all_transcripts(readers: Iterable[TranscriptReader]) -> tuple[list[Tran
 
     Subagents are among them, empty files are not. At most `_MAX_LISTED_FILES` are opened.
     """
-    found: list[tuple[float, Path, str]] = []
     listings: dict[str, Callable[[], Iterator[Path]]] = {
         **_LISTINGS,
         "claude": _list_claude,
@@ -88,32 +89,49 @@ def find_all_transcripts(readers: Iterable[TranscriptReader]) -> tuple[list[Tran
     }
     for reader in readers:
         listings.setdefault(reader.name, partial(_list_reader, reader))
-    for program, list_all in listings.items():
-        for path in dict.fromkeys(list_all()):
-            try:
-                stat = path.lstat()
-            except OSError:
-                continue
-            if S_ISREG(stat.st_mode) and stat.st_size:
-                found.append((stat.st_mtime, path, program))
-    found.sort(key=lambda each: (-each[0], str(each[1])))
-    opened = [_read_file(path, program) for _, path, program in found[:_MAX_LISTED_FILES]]
+    found = _sort_by_time(listings)
+    opened = [_read_file(path, program) for path, program in found[:_MAX_LISTED_FILES]]
     return [each for each in opened if each is not None], max(len(found) - _MAX_LISTED_FILES, 0)
 
 
-def find_newest_transcripts(limit: int, readers: Iterable[TranscriptReader] = ()) -> tuple[list[TranscriptFile], int]:
+def find_newest_transcripts(
+    limit: int, readers: Iterable[TranscriptReader] = (), cwd: Path | None = None
+) -> tuple[list[TranscriptFile], int]:
     """Return the newest transcripts of all programs and directories, newest first, and how many more there are.
 
-    Subagents of `PROGRAMS` and empty files do not count. Only the files that are returned are opened.
+    Subagents of `PROGRAMS` and empty files do not count. Only the files that are returned are opened, and up to
+    `_MAX_SEARCHED_FILES` to find one of the working directory.
 
     Args:
         limit: How many to return.
         readers: Readers of plugins, whose files are among them.
+        cwd: A working directory, whose newest transcript comes before all others; None to sort by time only.
     """
-    found: list[tuple[float, Path, str]] = []
     listings = dict(_LISTINGS)
     for reader in readers:
         listings.setdefault(reader.name, partial(_list_reader, reader))
+    found = _sort_by_time(listings)
+    here = None if cwd is None else _find_newest_about(cwd, found)
+    newest = [] if here is None else [here]
+    for number, (path, program) in enumerate(found):
+        if len(newest) == limit:
+            is_after = here is not None and here.path not in [each for each, _ in found[:number]]
+            return newest, len(found) - number - is_after
+        each = None if here is not None and path == here.path else _read_file(path, program)
+        if each is not None:
+            newest.append(each)
+    return newest, 0
+
+
+def _find_newest_about(cwd: Path, found: Sequence[tuple[Path, str]]) -> TranscriptFile | None:
+    """Return the newest of the files that names a working directory; None if none of those that are read does."""
+    files = (_read_file(path, program) for path, program in found[:_MAX_SEARCHED_FILES])
+    return next((each for each in files if each is not None and is_about_directory(each, cwd)), None)
+
+
+def _sort_by_time(listings: Mapping[str, Callable[[], Iterator[Path]]]) -> list[tuple[Path, str]]:
+    """Return the files of programs that are not empty, with their program, those that changed last first."""
+    found: list[tuple[float, Path, str]] = []
     for program, list_all in listings.items():
         for path in dict.fromkeys(list_all()):
             try:
@@ -123,13 +141,12 @@ def find_newest_transcripts(limit: int, readers: Iterable[TranscriptReader] = ()
             if S_ISREG(stat.st_mode) and stat.st_size:
                 found.append((stat.st_mtime, path, program))
     found.sort(key=lambda each: (-each[0], str(each[1])))
-    newest: list[TranscriptFile] = []
-    for number, (_, path, program) in enumerate(found):
-        if len(newest) == limit:
-            return newest, len(found) - number
-        if (each := _read_file(path, program)) is not None:
-            newest.append(each)
-    return newest, 0
+    return [(path, program) for _, path, program in found]
+
+
+def is_about_directory(file: TranscriptFile, cwd: Path) -> bool:
+    """True if a transcript names a working directory as its own."""
+    return bool(file.directory) and _resolve(file.directory) == os.path.realpath(cwd)
 
 
 def get_transcripts_directory(program: str) -> Path:

@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.dialects.responses import DIALECT as RESPONSES
+from nexus_core.tokens.prices import Cost
 from nexus_core.transcripts.writer import (
     PortableMessage,
     PortableReply,
@@ -108,7 +109,7 @@ class _PiSessionWriter:
             "api": api,
             "provider": provider,
             "model": item.model,
-            "usage": _write_usage(item.usage or Usage()),
+            "usage": _write_usage(item.usage or Usage(), item.cost),
             "stopReason": _STOP_REASONS.get(item.stop, "stop"),
             "timestamp": item.time,
         }
@@ -165,16 +166,32 @@ def _write_reasoning(part: Reasoning) -> dict[str, Any]:
     return {**block, "thinkingSignature": part.signature} if part.signature else block
 
 
-def _write_usage(usage: Usage) -> dict[str, Any]:
-    """Return the usage of a reply, which pi expects with every reply. Its `input` excludes cached tokens."""
+def _write_usage(usage: Usage, cost: Cost | None) -> dict[str, Any]:
+    """Return the usage of a reply, which pi expects with every reply, with 0 for unknown costs.
+
+    Its `input` excludes cached tokens.
+    """
     counts = {
         "input": max(usage.input_tokens - usage.cached_input_tokens - usage.cache_write_tokens, 0),
         "output": usage.output_tokens,
         "cacheRead": usage.cached_input_tokens,
         "cacheWrite": usage.cache_write_tokens,
     }
-    costs = dict.fromkeys((*counts, "total"), 0)
+    known = cost or Cost()
+    costs = {
+        "input": float(known.input),
+        "output": float(known.output),
+        "cacheRead": float(known.cache_read),
+        "cacheWrite": float(known.cache_write),
+        "total": float(known.total),
+    }
     return {**counts, "totalTokens": usage.total_tokens, "cost": costs}
 
 
-WRITER = TranscriptWriter(write_session, locate_session, reasoning_apis=frozenset(_APIS), accepts=is_image_data)
+WRITER = TranscriptWriter(
+    write_session,
+    locate_session,
+    reasoning_apis=frozenset(_APIS),
+    accepts=is_image_data,
+    cache_write_counts=frozenset({"cache_write_tokens"}),
+)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nexus_core.dialects.registry import BUILT_IN_DIALECTS
 from nexus_core.errors import MessageError, NexusError, TranscriptError
 from nexus_core.host.calls import describe_exception
+from nexus_core.host.manager import get_installed_host
 from nexus_core.transcripts import chatgpt, claude, codex, gemini_cli, messages, nexus, nexus3, pi
 from nexus_core.transcripts.base import (
     SCORE_NONE,
@@ -86,8 +87,6 @@ def _guard_score(score: ScoreLine) -> ScoreLine:
 
 
 def _load_installed_formats() -> tuple[TranscriptFormat, ...]:
-    from nexus_core.host.manager import get_installed_host
-
     host = get_installed_host()
     if host not in _INSTALLED:
         _INSTALLED.clear()
@@ -169,6 +168,25 @@ def gather_transcript(path: Path, formats: Sequence[TranscriptFormat]) -> str | 
             if found is not None:
                 return found
     return None
+
+
+def list_transcript_files(path: Path, formats: Sequence[TranscriptFormat]) -> list[Path]:
+    """Return the files of a conversation: the given one, and those of its tree if it is in several.
+
+    Args:
+        path: The file that names the conversation.
+        formats: The formats, from `load_formats`.
+
+    Raises:
+        TranscriptError: There are too many files, or the reader fails.
+    """
+    for form in formats:
+        if form.list_conversation_files is not None:
+            with _ReaderGuard(form, str(path)):
+                found = form.list_conversation_files(path)
+            if found:
+                return [path, *found]
+    return [path]
 
 
 def split_conversations(text: str) -> list[ConversationText]:

@@ -25,11 +25,13 @@ from nexus_core.types.messages import File, Image, Opaque, Reasoning, Text, Tool
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from nexus_core.tokens.prices import Cost
     from nexus_core.transcripts.base import EntryKind
     from nexus_core.types.messages import ResultPart, Stop, Tool, Usage
 
     InputPart = Text | Image | File | Opaque
     ReplyPart = Text | Reasoning | Opaque | ToolCall
+    CacheWriteCount = Literal["cache_write_tokens", "cache_write_1h_tokens"]
 
 
 class PortableMessage(NamedTuple):
@@ -59,6 +61,7 @@ class PortableReply(NamedTuple):
         api: Dialect of its reasoning and blocks; "" for a reply without them.
         stop: Stop reason.
         usage: Token usage of the call; None if unknown.
+        cost: Cost of the call at list prices; None if unknown.
     """
 
     parts: tuple[ReplyPart, ...]
@@ -68,6 +71,7 @@ class PortableReply(NamedTuple):
     api: str = ""
     stop: Stop = ""
     usage: Usage | None = None
+    cost: Cost | None = None
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -188,6 +192,8 @@ class TranscriptWriter(NamedTuple):
         writes_prompt: True if it contains the system prompt. A program that continues a conversation has its own.
         accepts: True for an image or file that it can contain, with its data if there are any. Others are replaced by
             a text that names them.
+        writes_cost: True if it has the cost of a reply.
+        cache_write_counts: Counts of tokens written to the prompt cache that it has.
     """
 
     write: Callable[[PortableConversation, ExportReport], str]
@@ -199,6 +205,8 @@ class TranscriptWriter(NamedTuple):
     writes_system: bool = False
     writes_prompt: bool = False
     accepts: Callable[[Image | File], bool] = lambda _part: False
+    writes_cost: bool = True
+    cache_write_counts: frozenset[CacheWriteCount] = frozenset({"cache_write_tokens", "cache_write_1h_tokens"})
 
 
 # ---- parts --------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict, deque
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.dialects.calls import serialize_compact_json
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from nexus_core.history.truncation import HistoryItem
+    from nexus_core.tokens.prices import PriceList
     from nexus_core.transcripts.base import EntryKind
     from nexus_core.transcripts.writer import PortableItem, ReplyPart, ResumeHint, TranscriptWriter
     from nexus_core.types.ledger import Ledger, SessionRecord, Step
@@ -83,7 +84,13 @@ class AgentExport:
 
 
 def export_transcript(
-    transcript: Transcript, writer: TranscriptWriter, *, name: str = "", cwd: str = "", with_secrets: bool = True
+    transcript: Transcript,
+    writer: TranscriptWriter,
+    *,
+    name: str = "",
+    cwd: str = "",
+    with_secrets: bool = True,
+    prices: PriceList | None = None,
 ) -> AgentExport:
     """Write the main path of a transcript in the format of another agent.
 
@@ -93,6 +100,7 @@ def export_transcript(
         name: Name of the session, on which all ids depend; "" for the id of the transcript.
         cwd: Working directory, if the transcript does not name one.
         with_secrets: False to redact keys, tokens and passwords.
+        prices: Prices of models; None for a file without costs.
 
     Raises:
         MessageError: There is no message to write.
@@ -113,13 +121,14 @@ def export_transcript(
     conversation = PortableConversation(
         name=name or transcript.id,
         cwd=transcript.cwd or cwd,
-        items=_ConversationBuilder(writer, report).build(transcript),
+        items=_ConversationBuilder(writer, report, prices).build(transcript),
         system=system,
         tools=transcript.tools,
     )
     if not conversation.items:
         raise MessageError(f"session {conversation.name!a} has no message that another agent could continue")
     replies = [item for item in conversation.items if isinstance(item, PortableReply)]
+    _count_lost_usage(replies, writer, report)
     return AgentExport(
         text=writer.write(conversation, report),
         hint=writer.locate(conversation),
@@ -128,6 +137,17 @@ def export_transcript(
         left_out=dict(sorted(report.left_out.items())),
         changed=dict(sorted(report.changed.items())),
     )
+
+
+def _count_lost_usage(replies: Iterable[PortableReply], writer: TranscriptWriter, report: ExportReport) -> None:
+    """Count the replies whose cost, or tokens that decide about it, the format has no field for."""
+    for reply in replies:
+        if reply.cost is not None and not writer.writes_cost:
+            report.count_left_out("cost")
+        counts = asdict(reply.usage) if reply.usage is not None else {}
+        lost = {"cache_write_tokens", "cache_write_1h_tokens"} - writer.cache_write_counts
+        if any(counts.get(name) for name in lost):
+            report.count_left_out("cache-write-tokens")
 
 
 # ---- sessions -----------------------------------------------------------------------------------------------------
@@ -351,7 +371,7 @@ class _ReplyDraft:
         if entry.usage is not None and entry.usage.total_tokens:  # other programs write 0 for unknown
             self.usage = entry.usage
 
-    def build(self, report: ExportReport) -> PortableReply:
+    def build(self, report: ExportReport, prices: PriceList | None) -> PortableReply:
         results = []
         for part in self.parts:
             if isinstance(part, ToolCall):
@@ -359,8 +379,16 @@ class _ReplyDraft:
                     report.count_changed("open-call")
                 results.append(self.results.get(part.id) or ToolResult(part.id, _NO_RESULT, part.name, is_error=True))
         stop: Stop = self.stop  # type: ignore[assignment] # it is that of an entry
+        cost = prices.compute(self.model, self.usage) if prices is not None and self.usage is not None else None
         return PortableReply(
-            tuple(self.parts), tuple(results), self.time, self.model, self.api, "tools" if results else stop, self.usage
+            tuple(self.parts),
+            tuple(results),
+            self.time,
+            self.model,
+            self.api,
+            "tools" if results else stop,
+            self.usage,
+            None if cost is None or cost.unpriced_calls else cost,
         )
 
 
@@ -374,9 +402,10 @@ class _PendingCall(NamedTuple):
 class _ConversationBuilder:
     """Builds the items of a conversation for a writer."""
 
-    def __init__(self, writer: TranscriptWriter, report: ExportReport) -> None:
+    def __init__(self, writer: TranscriptWriter, report: ExportReport, prices: PriceList | None) -> None:
         self._writer = writer
         self._report = report
+        self._prices = prices
         self._items: list[PortableMessage | PortableCompaction | _ReplyDraft] = []
         self._time = 0
         self._ids: set[str] = set()  # call ids in the file
@@ -398,7 +427,9 @@ class _ConversationBuilder:
             indexes.append(self._add_entry(entry))
         for compaction in compactions:
             self._add_compaction(compaction, transcript.entries, indexes)
-        return tuple(item.build(self._report) if isinstance(item, _ReplyDraft) else item for item in self._items)
+        return tuple(
+            item.build(self._report, self._prices) if isinstance(item, _ReplyDraft) else item for item in self._items
+        )
 
     def _advance_time(self, text: str) -> int:
         found = parse_timestamp(text) or 0

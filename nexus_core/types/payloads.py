@@ -688,6 +688,7 @@ class SessionPayload(Payload):
 
     Attributes:
         model: The model to call.
+        fallback_model: The model before it, until the first reply of the new one; None once there is one.
         cwd: The working directory in which the session was last used.
         role: The agent role.
         renderer: The renderer of prompts and user messages.
@@ -706,6 +707,7 @@ class SessionPayload(Payload):
     """
 
     model: str | None = _plain(str)
+    fallback_model: str | None = _plain(str)
     cwd: str | None = _plain(str)
     role: str | None = _plain(str)
     renderer: str | None = _plain(str)

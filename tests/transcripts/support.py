@@ -42,3 +42,20 @@ def _said(entry: TranscriptEntry) -> str:
 def every_line(transcript: Transcript) -> list[int]:
     """The lines in the report, whatever became of them."""
     return sorted(number for numbers in transcript.report.outcomes.values() for number in numbers)
+
+
+def write_opencode_tree(root: Path) -> Path:
+    """Write the session of OpenCode as its older tree of files, and return the file of the session."""
+    body = json.loads((AGENTS / "opencode.json").read_text(encoding="utf-8"))
+    session = root / "storage/session/p/ses_1.json"
+    session.parent.mkdir(parents=True)
+    session.write_text(json.dumps(body["info"]), encoding="utf-8")
+    for message in body["messages"]:
+        file = root / "storage/message/ses_1" / f"{message['info']['id']}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(message["info"]), encoding="utf-8")
+        for number, part in enumerate(message["parts"]):
+            piece = root / "storage/part" / message["info"]["id"] / f"{number:03}.json"
+            piece.parent.mkdir(parents=True, exist_ok=True)
+            piece.write_text(json.dumps(part), encoding="utf-8")
+    return session

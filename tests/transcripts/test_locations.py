@@ -210,6 +210,23 @@ def test_newest_transcripts_of_all_programs_come_newest_first(home: Path) -> Non
     assert more == 1
 
 
+@pytest.mark.parametrize(
+    ("limit", "names", "more"),
+    [(1, ["older"], 3), (2, ["older", "new"], 2), (4, ["older", "new", "newer", "oldest"], 0)],
+)
+def test_newest_transcript_of_the_working_directory_comes_first(
+    home: Path, work: Path, limit: int, names: list[str], more: int
+) -> None:
+    files = {"new": "/srv/web", "newer": "/srv/api", "older": str(work), "oldest": str(work)}
+    for age, (name, directory) in enumerate(files.items()):
+        write_files(home, {f".claude/projects/-srv/{name}.jsonl": line(directory)})
+        set_age(home / f".claude/projects/-srv/{name}.jsonl", age)
+
+    newest, left = find_newest_transcripts(limit, cwd=work)
+
+    assert ([each.path.stem for each in newest], left) == (names, more)
+
+
 def test_link_is_not_a_transcript(home: Path, tmp_path: Path) -> None:
     write_files(home, {".claude/projects/-srv/one.jsonl": line("/srv")})
     (home / ".claude/projects/-srv/two.jsonl").symlink_to(tmp_path / "elsewhere.jsonl")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from nexus_core import Message
 from nexus_core.dialects.media import encode_text_base64
 from nexus_core.errors import MessageError
 from nexus_core.host.manager import get_installed_host
+from nexus_core.tokens.prices import PriceList
 from nexus_core.transcripts.base import LineReport, Transcript, TranscriptCompaction, TranscriptEntry
 from nexus_core.transcripts.read import gather_transcript, load_formats, read_transcript
 from nexus_core.transfer.agent_export import AgentExport, export_transcript
@@ -32,6 +34,7 @@ from nexus_core.types.messages import (
     ToolResult,
     Usage,
 )
+from nexus_core.types.settings import Settings
 from tests.conftest import CORPUS
 from tests.effort import examples
 from tests.tables import count
@@ -41,6 +44,7 @@ from tests.transfer.round_trips import FORMATS, WRITERS, find_lost, split_paths,
 OWN = sorted([*SAMPLES.iterdir(), *AGENTS.iterdir()])
 REAL = sorted(path for path in (CORPUS / "sessions").rglob("*") if path.is_file())
 PNG = "iVBORw0KGgo="
+PRICES = PriceList(get_installed_host(), Settings())
 NASTY = "\x1b]0;owned\x07\x00\u202e\ud800\n# System Configuration\n</human_input x>\r\n\u2028é"
 
 
@@ -364,6 +368,74 @@ def test_tokens_that_were_not_counted_are_not_written(form: str, usage: Usage | 
 
     assert "tokens" not in written
     assert read_transcript(written, form, formats=FORMATS).entries[-1].usage is None
+
+
+PAID = Usage(
+    input_tokens=1000, output_tokens=50, cached_input_tokens=300, cache_write_tokens=200, cache_write_1h_tokens=80
+)
+
+
+def talk_twice(usage: Usage, model: str) -> Transcript:
+    said = (
+        Message("user", "Rye?"),
+        Message("assistant", "Yes."),
+        Message("user", "Spelt?"),
+        Message("assistant", "No."),
+    )
+    transcript = talk(*said)
+    entries = (each._replace(usage=usage, model=model) for each in transcript.entries)
+    return replace(
+        transcript,
+        entries=tuple(
+            entry if entry.message.role == "assistant" else entry._replace(usage=None, model="") for entry in entries
+        ),
+    )
+
+
+def export_priced(form: str, usage: Usage = PAID, model: str = "claude-opus-4-5") -> AgentExport:
+    return export_transcript(talk_twice(usage, model), WRITERS[form], name="s", cwd="/srv/bakery", prices=PRICES)
+
+
+@pytest.mark.parametrize(
+    ("form", "field"),
+    [
+        ("atif", lambda lines: lines[0]["steps"][1]["metrics"]["cost_usd"]),
+        ("opencode", lambda lines: lines[0]["messages"][1]["info"]["cost"]),
+        ("pi", lambda lines: lines[2]["message"]["usage"]["cost"]["total"]),
+    ],
+)
+def test_a_format_with_a_field_for_the_cost_has_it(form: str, field: Callable[[list[Any]], float]) -> None:
+    written = export_priced(form)
+
+    assert field(parse(written.text)) == pytest.approx(float(PRICES.compute("claude-opus-4-5", PAID).total))
+    assert "cost" not in written.left_out
+
+
+@pytest.mark.parametrize("form", ["claude-code", "codex", "gemini-cli"])
+def test_a_cost_that_the_format_has_no_field_for_is_counted(form: str) -> None:
+    assert export_priced(form).left_out["cost"] == 2
+    assert "cost" not in export_priced(form, model="a model without a price").left_out
+
+
+@pytest.mark.parametrize("form", WRITERS)
+def test_tokens_written_to_the_cache_are_read_back_or_counted_as_lost(form: str) -> None:
+    written = export_priced(form)
+
+    usages = [each.usage for each in read_transcript(written.text, form, formats=FORMATS).entries if each.usage]
+    assert len(usages) == 2
+    assert (usages == [PAID, PAID]) == ("cache-write-tokens" not in written.left_out)
+    assert {replace(each, cache_write_tokens=0, cache_write_1h_tokens=0) for each in usages} == {
+        replace(PAID, cache_write_tokens=0, cache_write_1h_tokens=0)
+    }
+
+
+def test_codex_gets_the_tokens_of_all_replies_so_far() -> None:
+    lines = parse(export_priced("codex", Usage(input_tokens=7, output_tokens=3), "gpt-4o").text)
+
+    found = [line["payload"]["info"] for line in lines if line["payload"].get("type") == "token_count"]
+    assert [each["last_token_usage"]["total_tokens"] for each in found] == [10, 10]
+    assert [each["total_token_usage"]["total_tokens"] for each in found] == [10, 20]
+    assert found[-1]["total_token_usage"]["input_tokens"] == 14
 
 
 def test_codex_names_no_model_that_it_cannot_call() -> None:

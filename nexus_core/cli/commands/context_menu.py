@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from nexus_core.cli.input import get_input_size
 from nexus_core.cli.output import excerpt_message, format_time
 from nexus_core.errors import NexusError, UsageError
 from nexus_core.files.places import user_home
@@ -19,12 +20,14 @@ from nexus_core.transcripts.locations import (
     MAX_BEGINNING_BYTES,
     PROGRAM_NAMES,
     find_newest_transcripts,
+    is_about_directory,
     read_beginning,
 )
-from nexus_core.transcripts.read import read_transcript
+from nexus_core.transcripts.read import gather_transcript, list_transcript_files, read_transcript
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from nexus_core.cli.context import CliContext
     from nexus_core.transcripts.base import TranscriptFormat
@@ -35,6 +38,8 @@ _MAX_OFFERED = 9
 _MAX_QUESTIONS = 3
 _MAX_MESSAGE_CELLS = 60
 """Terminal cells of a first message in the menu: enough to tell one conversation from another."""
+_MAX_TREE_BYTES = 1 << 23
+"""Bytes of a conversation in several files that is read for its first message: a tenth of a second."""
 _THIS_DIRECTORY = "."
 
 
@@ -47,12 +52,13 @@ def choose_transcript(cli: CliContext) -> str | None:
     readers = cli.transcript_readers()
     names = PROGRAM_NAMES | {reader.name: reader.program for reader in readers}
     if not (cli.can_ask and cli.console.is_terminal):
-        newest, _ = find_newest_transcripts(1, readers)
+        newest, _ = find_newest_transcripts(1, readers, cli.cwd)
         for each in newest:
             described = _describe(each, names)
-            cli.console.message(f"(the newest transcript here is {described}: {_format_command(each)})")
+            where = "of this directory" if is_about_directory(each, cli.cwd) else "on this machine"
+            cli.console.message(f"(the newest transcript {where} is {described}: {_format_command(each)})")
         return None
-    found, more = find_newest_transcripts(_MAX_OFFERED, readers)
+    found, more = find_newest_transcripts(_MAX_OFFERED, readers, cli.cwd)
     if not found:
         *agents, last = dict.fromkeys(names.values())
         what = f"No transcripts of {', '.join(agents)} or {last} were found."
@@ -77,7 +83,7 @@ def _print_menu(cli: CliContext, found: list[TranscriptFile], more: int, names: 
             names.get(each.program, each.program),
             format_time(int(each.changed * 1000)),
             format_bytes(each.size),
-            _shorten_home(each.directory) or "-",
+            _format_directory(each, cli.cwd),
             _read_first_message(each, formats),
         )
         for number, each in enumerate(found, 1)
@@ -93,22 +99,40 @@ def _print_menu(cli: CliContext, found: list[TranscriptFile], more: int, names: 
     cli.console.text("")
 
 
+def _format_directory(each: TranscriptFile, cwd: Path) -> str:
+    """Return the directory of a transcript, marked if it is the working directory."""
+    return (
+        f"{_shorten_home(each.directory)} (here)"
+        if is_about_directory(each, cwd)
+        else _shorten_home(each.directory) or "-"
+    )
+
+
 def _read_first_message(each: TranscriptFile, formats: Sequence[TranscriptFormat]) -> str:
     """Return the beginning of the first message that the user wrote, `-` if it cannot be found.
 
-    Only the beginning of the file is read.
+    Only the beginning of the file is read; a conversation in several files is read if it is small.
     """
-    found = read_beginning(each.path)
-    beginning = found[1] if found else b""
-    if len(beginning) == MAX_BEGINNING_BYTES:
-        beginning = beginning[: beginning.rfind(b"\n") + 1]  # without the line that is cut off
     try:
-        transcript = read_transcript(beginning.decode("utf-8", "replace"), formats=formats)
+        transcript = read_transcript(_read_beginning_text(each, formats), formats=formats)
     except NexusError:
         return "-"
     said = (entry.message for entry in transcript.entries if entry.kind == "said" and entry.message.role == "user")
     first = next((text for message in said if (text := excerpt_message(message))), "")
     return shorten_to_width(visible_line(first), _MAX_MESSAGE_CELLS) or "-"
+
+
+def _read_beginning_text(each: TranscriptFile, formats: Sequence[TranscriptFormat]) -> str:
+    files = list_transcript_files(each.path, formats)
+    if len(files) > 1 and sum(get_input_size(each.path.parent, str(file)) for file in files) <= _MAX_TREE_BYTES:
+        gathered = gather_transcript(each.path, formats)
+        if gathered is not None:
+            return gathered
+    found = read_beginning(each.path)
+    beginning = found[1] if found else b""
+    if len(beginning) == MAX_BEGINNING_BYTES:
+        beginning = beginning[: beginning.rfind(b"\n") + 1]  # without the line that is cut off
+    return beginning.decode("utf-8", "replace")
 
 
 def _ask(cli: CliContext, number: int) -> int | None:

@@ -30,7 +30,7 @@ from nexus_core.plugin.transcripts import (
     read_count,
     split_records,
 )
-from nexus_plugins.transcripts._atif_writer import WRITER
+from nexus_plugins.transcripts._atif_writer import EXTRA_COUNTS, WRITER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -165,6 +165,7 @@ def _read_usage(value: dict[str, Any]) -> Usage | None:
         input_tokens=read_count(given.get("prompt_tokens")),
         output_tokens=read_count(given.get("completion_tokens")),
         cached_input_tokens=read_count(given.get("cached_tokens")),
+        **{name: read_count(find_object(given, "extra").get(name)) for name in EXTRA_COUNTS},
     )
 
 

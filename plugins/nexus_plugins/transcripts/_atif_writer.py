@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from nexus_core.plugin import File, Part
     from nexus_core.plugin.transcripts import ExportReport, PortableConversation, PortableReply
 
+EXTRA_COUNTS = ("cache_write_tokens", "cache_write_1h_tokens", "reasoning_tokens")
 _IMAGE_MIMES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
 
@@ -94,6 +95,8 @@ def _write_reply(item: PortableReply, report: ExportReport) -> dict[str, Any]:
         }
     if item.usage is not None:
         step["metrics"] = _write_usage(item.usage)
+        if item.cost is not None:
+            step["metrics"]["cost_usd"] = float(item.cost.total)
     return step
 
 
@@ -110,12 +113,15 @@ def _write_content(parts: Iterable[Part]) -> str | list[dict[str, Any]]:
     return found[0]["text"] if len(found) == 1 and found[0]["type"] == "text" else found
 
 
-def _write_usage(usage: Usage) -> dict[str, int]:
-    return {
+def _write_usage(usage: Usage) -> dict[str, Any]:
+    """Return the metrics of a step. Counts that the format does not name are in `extra`."""
+    metrics: dict[str, Any] = {
         "prompt_tokens": usage.input_tokens,
         "completion_tokens": usage.output_tokens,
         "cached_tokens": usage.cached_input_tokens,
     }
+    extra = {name: count for name in EXTRA_COUNTS if (count := getattr(usage, name))}
+    return {**metrics, "extra": extra} if extra else metrics
 
 
 def _accepts(part: Image | File) -> bool:

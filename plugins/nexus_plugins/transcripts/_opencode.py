@@ -37,7 +37,7 @@ from nexus_core.plugin.transcripts import (
 )
 from nexus_plugins.transcripts._databases import open_database
 from nexus_plugins.transcripts._opencode_writer import WRITER
-from nexus_plugins.transcripts._pieces import list_pieces, parse_piece, read_piece
+from nexus_plugins.transcripts._pieces import ConversationTree, parse_piece
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -222,9 +222,34 @@ def gather_files(path: Path) -> str | None:
     """Return the session of a tree as a document, or the sessions of a database as a list of documents."""
     if path.name.startswith("opencode") and path.suffix == ".db":
         return _gather_database(path)
-    if path.suffix == ".json" and path.parent.parent.name == "session" and not path.is_symlink():
-        return _gather_tree(path)
-    return None
+    return _gather_tree(path) if _is_tree(path) else None
+
+
+def list_conversation_files(path: Path) -> list[Path]:
+    """Return the messages and parts of a session in a tree, [] for any other path.
+
+    Raises:
+        TranscriptError: There are too many.
+    """
+    if not _is_tree(path):
+        return []
+    tree, storage = ConversationTree(path), path.parents[2]
+    messages = tree.list_files(_find_folder(tree, path, storage / "message"))
+    parts = (tree.list_files(_find_folder(tree, message, storage / "part")) for message in messages)
+    return [*messages, *(part for found in parts for part in found)]
+
+
+def _find_folder(tree: ConversationTree, path: Path, parent: Path) -> Path:
+    """Return the folder with the name of the id in a file, which is opened only if its own name is another one."""
+    folder = parent / path.stem
+    if folder.is_dir():
+        return folder
+    name = find_text(tree.read(path), "id")
+    return parent / name if _SAFE_NAME.fullmatch(name) else folder
+
+
+def _is_tree(path: Path) -> bool:
+    return path.suffix == ".json" and path.parent.parent.name == "session" and not path.is_symlink()
 
 
 def _gather_database(path: Path) -> str | None:
@@ -254,16 +279,17 @@ def _gather_database(path: Path) -> str | None:
 
 
 def _gather_tree(path: Path) -> str | None:
-    info = read_piece(path)
-    session, storage = find_text(info, "id"), path.parents[2]
+    tree, storage = ConversationTree(path), path.parents[2]
+    info = tree.read(path)
+    session = find_text(info, "id")
     if not _is_piece(info) or not _SAFE_NAME.fullmatch(session):
         return None
     messages = []
-    for file in list_pieces(storage / "message" / session):
-        message = read_piece(file)
+    for file in tree.list_files(storage / "message" / session):
+        message = tree.read(file)
         name = find_text(message, "id")
         if find_text(message, "sessionID") == session and _SAFE_NAME.fullmatch(name):
-            parts = [read_piece(each) for each in list_pieces(storage / "part" / name)]
+            parts = [tree.read(each) for each in tree.list_files(storage / "part" / name)]
             messages.append({"info": message, "parts": [part for part in parts if part]})
     messages.sort(key=lambda each: _get_created(each["info"]))
     return json.dumps({"info": info, "messages": messages}, ensure_ascii=False)
@@ -281,5 +307,6 @@ FORMAT = TranscriptFormat(
     score_line,
     read_document=read_document,
     gather_files=gather_files,
+    list_conversation_files=list_conversation_files,
     writer=WRITER,
 )

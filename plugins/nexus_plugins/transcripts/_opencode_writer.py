@@ -104,7 +104,7 @@ class _OpencodeSessionWriter:
         return self._parent, parts
 
     def _open_reply(
-        self, time: int, model: str, tokens: dict[str, Any], **fields: object
+        self, time: int, model: str, tokens: dict[str, Any], cost: float = 0, **fields: object
     ) -> tuple[str, list[dict[str, Any]]]:
         if not self._parent:  # a reply follows a message of the user
             self._open_user_message(time)
@@ -118,7 +118,7 @@ class _OpencodeSessionWriter:
             "mode": _AGENT,
             "agent": _AGENT,
             "path": {"cwd": cwd, "root": cwd},
-            "cost": 0,
+            "cost": cost,
             "tokens": tokens,
             **fields,
         }
@@ -136,7 +136,8 @@ class _OpencodeSessionWriter:
 
     def _add_reply(self, item: PortableReply) -> str:
         finish = _FINISH_REASONS.get(item.stop, "stop")
-        name, parts = self._open_reply(item.time, item.model, _write_usage(item), finish=finish)
+        cost = float(item.cost.total) if item.cost is not None else 0
+        name, parts = self._open_reply(item.time, item.model, _write_usage(item), cost, finish=finish)
         results = {result.call_id: result for result in item.results}
         parts.append(self._build_part(name, "step-start", item.time))
         for part in item.parts:
@@ -149,7 +150,7 @@ class _OpencodeSessionWriter:
                 state = self._build_state(name, part, results[part.id], item.time)
                 parts.append(self._build_part(name, "tool", item.time, callID=part.id, tool=part.name, state=state))
         tokens = _write_usage(item)
-        parts.append(self._build_part(name, "step-finish", item.time, reason=finish, cost=0, tokens=tokens))
+        parts.append(self._build_part(name, "step-finish", item.time, reason=finish, cost=cost, tokens=tokens))
         return name
 
     def _build_state(self, message: str, call: ToolCall, result: ToolResult, time: int) -> dict[str, Any]:
@@ -198,4 +199,10 @@ def _write_usage(item: PortableReply) -> dict[str, Any]:
     }
 
 
-WRITER = TranscriptWriter(write_session, locate_session, reasoning_apis=frozenset({"opencode"}), accepts=has_data)
+WRITER = TranscriptWriter(
+    write_session,
+    locate_session,
+    reasoning_apis=frozenset({"opencode"}),
+    accepts=has_data,
+    cache_write_counts=frozenset({"cache_write_tokens"}),
+)

@@ -30,7 +30,7 @@ from nexus_core.plugin.transcripts import (
     list_objects,
     read_blocks,
 )
-from nexus_plugins.transcripts._pieces import list_pieces, read_piece
+from nexus_plugins.transcripts._pieces import ConversationTree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -241,15 +241,26 @@ def gather_files(path: Path) -> str | None:
     if path.name != _STATE_FILE or path.is_symlink():
         return None
     folder = path.parent / "events"
-    state = read_piece(path)
+    tree = ConversationTree(path)
+    state = tree.read(path)
     if not state or folder.is_symlink() or not folder.is_dir():
         return None
     about = {"id": state.get("id"), "workspace": state.get("workspace")}
     model = find_text(find_object(find_object(state, "agent"), "llm"), "model")
     # Other fields of the state have API keys.
     header = {_HEADER: {**about, "agent": {"llm": {"model": model}}}}
-    events = [read_piece(each) for each in list_pieces(folder)]
+    events = [tree.read(each) for each in tree.list_files(folder)]
     return json.dumps([header, *(event for event in events if event)], ensure_ascii=False)
+
+
+def list_conversation_files(path: Path) -> list[Path]:
+    """Return the events of a conversation, [] for any other path.
+
+    Raises:
+        TranscriptError: There are too many.
+    """
+    is_state = path.name == _STATE_FILE and not path.is_symlink()
+    return ConversationTree(path).list_files(path.parent / "events") if is_state else []
 
 
 FORMAT = TranscriptFormat(
@@ -259,4 +270,5 @@ FORMAT = TranscriptFormat(
     read_lines=read_events,
     read_document=read_document,
     gather_files=gather_files,
+    list_conversation_files=list_conversation_files,
 )

@@ -47,9 +47,9 @@ def test_the_report_counts_what_was_left_out_and_says_how_to_continue(cli: Cli, 
     )
 
     session = json.loads((work / "r.jsonl").read_text(encoding="utf-8").splitlines()[0])["payload"]["id"]
-    assert "Left out: 5 model-name, 1 reasoning." in told
+    assert "Left out: 5 cache-write-tokens, 5 cost, 5 model-name, 1 reasoning." in told
     assert f"Continue with: codex resume {session}" in told
-    assert facts["left_out"] == {"model-name": 5, "reasoning": 1}
+    assert facts["left_out"] == {"cache-write-tokens": 5, "cost": 5, "model-name": 5, "reasoning": 1}
     assert facts["changed"] == {}
     assert facts["expected_at"].startswith("~/.codex/sessions/2026/03/02/rollout-2026-03-02T09-00-00-")
     assert facts["command"] == f"codex resume {session}"

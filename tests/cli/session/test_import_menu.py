@@ -13,9 +13,11 @@ import pytest
 
 from nexus_core.cli.commands.session.import_menu import watch_files
 from nexus_core.errors import FileError
+from nexus_core.host.manager import get_installed_host
+from nexus_core.transcripts.read import load_formats
 from tests.conftest import Cli
 from tests.terminal import run_in_terminal
-from tests.transcripts.support import AGENTS, SAMPLES
+from tests.transcripts.support import AGENTS, SAMPLES, write_opencode_tree
 
 
 @pytest.fixture(autouse=True)
@@ -104,7 +106,7 @@ def watch(names: Sequence[str], cwd: Path, import_names: Callable[[Sequence[str]
         left.pop(0)()
 
     cli: Any = SimpleNamespace(cwd=cwd, console=SimpleNamespace(message=printed.append, error=printed.append))
-    watch_files(cli, lambda: names, import_names, wait)
+    watch_files(cli, lambda: names, import_names, load_formats(get_installed_host()), wait)
     return printed
 
 
@@ -143,3 +145,46 @@ def test_a_watched_file_that_cannot_be_read_is_reported_and_tried_again(tmp_path
     printed = watch(["log.jsonl"], tmp_path, refuse, grow)
 
     assert ["empty" in each for each in printed] == [True, True, False]
+
+
+def test_a_watched_session_of_opencode_is_imported_again_when_a_part_of_a_message_grows(tmp_path: Path) -> None:
+    session = write_opencode_tree(tmp_path)
+    part = next((tmp_path / "storage/part").glob("*/000.json"))
+    imported: list[str] = []
+
+    def add_part() -> None:
+        part.with_name("zzz.json").write_text('{"id": "zzz", "type": "text", "text": "more"}', encoding="utf-8")
+
+    def change_part() -> None:
+        part.write_text('{"id": "a", "type": "text", "text": "another text, which is longer"}', encoding="utf-8")
+
+    watch([str(session)], tmp_path, imported.extend, lambda: None, add_part, lambda: None, change_part, part.unlink)
+
+    assert imported == [str(session)] * 4
+
+
+def test_a_watched_session_of_opencode_whose_files_are_not_named_by_their_ids_is_followed(tmp_path: Path) -> None:
+    session = write_opencode_tree(tmp_path)
+    part = next((tmp_path / "storage/part").glob("*/000.json"))
+    message = tmp_path / f"storage/message/ses_1/{part.parent.name}.json"
+    message.rename(message.with_name("renamed.json"))
+    session = session.rename(session.with_name("named-otherwise.json"))
+    imported: list[str] = []
+
+    watch([str(session)], tmp_path, imported.extend, lambda: None, part.unlink, lambda: None)
+
+    assert imported == [str(session)] * 2
+
+
+def test_a_watched_conversation_of_openhands_is_imported_again_when_an_event_is_added(tmp_path: Path) -> None:
+    state = tmp_path / "base_state.json"
+    state.write_text('{"id": "one"}', encoding="utf-8")
+    (tmp_path / "events").mkdir()
+    imported: list[str] = []
+
+    def add_event() -> None:
+        (tmp_path / "events/event-00000.json").write_text("{}", encoding="utf-8")
+
+    watch([str(state)], tmp_path, imported.extend, lambda: None, add_event, lambda: None)
+
+    assert imported == [str(state)] * 2

@@ -34,7 +34,7 @@ from nexus_core.transcripts.read import gather_transcript, load_formats, read_tr
 from nexus_core.types.messages import ToolCall
 from tests.timing import assert_linear
 from tests.transcripts.independent import find_missing, list_contents
-from tests.transcripts.support import AGENTS, agent_sample, read, said
+from tests.transcripts.support import AGENTS, agent_sample, read, said, write_opencode_tree
 
 ASKED, WARM = "user: How warm is the oven?", "assistant: It has 220 degrees."
 FILES = {
@@ -323,27 +323,24 @@ def test_markdown_that_is_not_a_history_is_refused() -> None:
         read_transcript("# Notes\n\n#### A heading\n\nText.\n")
 
 
-def write_tree(root: Path) -> Path:
-    body = json.loads((AGENTS / "opencode.json").read_text(encoding="utf-8"))
-    session = root / "storage/session/p/ses_1.json"
-    session.parent.mkdir(parents=True)
-    session.write_text(json.dumps(body["info"]), encoding="utf-8")
-    for message in body["messages"]:
-        file = root / "storage/message/ses_1" / f"{message['info']['id']}.json"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(message["info"]), encoding="utf-8")
-        for number, part in enumerate(message["parts"]):
-            piece = root / "storage/part" / message["info"]["id"] / f"{number:03}.json"
-            piece.parent.mkdir(parents=True, exist_ok=True)
-            piece.write_text(json.dumps(part), encoding="utf-8")
-    return session
-
-
 def test_a_tree_of_opencode_is_read_from_the_file_of_the_session(tmp_path: Path) -> None:
-    text = gather(write_tree(tmp_path))
+    text = gather(write_opencode_tree(tmp_path))
 
     assert text is not None
     assert said(read_transcript(text).entries) == said(agent_sample("opencode.json").entries)
+
+
+@pytest.mark.parametrize(("limit", "value"), [("MAX_TREE_FILES", 3), ("MAX_TREE_BYTES", 300)])
+def test_a_tree_that_is_too_large_is_refused_with_its_limits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+) -> None:
+    session = write_opencode_tree(tmp_path)
+    monkeypatch.setattr(f"nexus_plugins.transcripts._pieces.{limit}", value)
+
+    with pytest.raises(TranscriptError, match=r"MiB or .* files belong to the conversation") as refused:
+        gather(session)
+
+    assert (refused.value.code, refused.value.path) == ("too-large", str(session))
 
 
 HUGE = "1" + "0" * 400
@@ -361,7 +358,7 @@ def test_a_time_that_is_no_time_hides_no_message() -> None:
 
 
 def test_a_message_of_a_tree_with_a_huge_time_is_the_last(tmp_path: Path) -> None:
-    session = write_tree(tmp_path)
+    session = write_opencode_tree(tmp_path)
     body = f'{{"id": "a", "sessionID": "ses_1", "role": "user", "time": {{"created": {HUGE}}}}}'
     (tmp_path / "storage/message/ses_1/a.json").write_text(body, encoding="utf-8")
 
@@ -371,7 +368,7 @@ def test_a_message_of_a_tree_with_a_huge_time_is_the_last(tmp_path: Path) -> Non
 
 
 def test_links_in_a_tree_of_opencode_are_not_followed(tmp_path: Path) -> None:
-    session = write_tree(tmp_path)
+    session = write_opencode_tree(tmp_path)
     secret = tmp_path / "secret.json"
     secret.write_text('{"type": "text", "text": "secret"}', encoding="utf-8")
     (tmp_path / "storage/part/msg_1/999.json").symlink_to(secret)
@@ -381,7 +378,7 @@ def test_links_in_a_tree_of_opencode_are_not_followed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../../secret", "a/b", ""])
 def test_a_session_of_opencode_cannot_name_another_folder(tmp_path: Path, name: str) -> None:
-    session = write_tree(tmp_path)
+    session = write_opencode_tree(tmp_path)
     body = json.loads(session.read_text(encoding="utf-8")) | {"id": name}
     session.write_text(json.dumps(body), encoding="utf-8")
 

@@ -245,10 +245,13 @@ def _list_agent_formats(cli: CliContext) -> dict[str, TranscriptWriter]:
 def _export_for_agent(
     nexus: Nexus, record: SessionRecord, writer: TranscriptWriter, *, cwd: str, secrets: bool
 ) -> AgentExport:
+    from nexus_core.cli.commands.session.overview import open_price_list
     from nexus_core.transfer.agent_export import export_transcript, read_session_transcript
 
     transcript = read_session_transcript(nexus.ledger, record)
-    return export_transcript(transcript, writer, name=record.label, cwd=cwd, with_secrets=secrets)
+    return export_transcript(
+        transcript, writer, name=record.label, cwd=cwd, with_secrets=secrets, prices=open_price_list(nexus)
+    )
 
 
 def _escape_unicode(text: str) -> str:

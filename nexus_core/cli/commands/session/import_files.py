@@ -118,7 +118,7 @@ def import_sessions(
             def list_names() -> list[str]:
                 return [str(each.path) for each in find_transcripts(program, cli.cwd, cli.transcript_readers())]
 
-            watch_files(cli, list_names if program else lambda: names, import_names)
+            watch_files(cli, list_names if program else lambda: names, import_names, load_formats(nexus.host))
         else:
             import_names(names)
 

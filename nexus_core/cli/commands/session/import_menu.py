@@ -14,12 +14,17 @@ from nexus_core.files.places import user_home
 from nexus_core.text.console import format_bytes, format_count
 from nexus_core.text.safety import visible_line
 from nexus_core.transcripts.locations import PROGRAM_NAMES, find_all_transcripts
+from nexus_core.transcripts.read import list_transcript_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
 
     from nexus_core.cli.context import CliContext
+    from nexus_core.transcripts.base import TranscriptFormat
     from nexus_core.transcripts.locations import TranscriptFile
+
+    _FileStates = tuple[tuple[str, int, int], ...]
 
 _MAX_QUESTIONS = 3
 _SECONDS_BETWEEN_LOOKS = 1.0
@@ -130,6 +135,7 @@ def watch_files(
     cli: CliContext,
     list_names: Callable[[], Sequence[str]],
     import_names: Callable[[Sequence[str]], None],
+    formats: Sequence[TranscriptFormat] = (),
     wait: Callable[[], None] = lambda: time.sleep(_SECONDS_BETWEEN_LOOKS),
 ) -> None:
     """Import files, and import them again whenever they change, until Ctrl-C.
@@ -140,14 +146,15 @@ def watch_files(
         cli: The command.
         list_names: Returns the files; called before each look, because new ones may appear.
         import_names: Imports files.
+        formats: Formats that know the other files of a conversation in several files; growth in any of them counts.
         wait: Waits for the next look.
     """
-    seen: dict[str, tuple[int, int]] = {}
+    seen: dict[str, _FileStates] = {}
     try:
         while True:
-            states = {name: _get_state(cli, name) for name in list_names()}
-            changed = [name for name, state in states.items() if state is not None and seen.get(name) != state]
-            seen |= {name: state for name, state in states.items() if state is not None}
+            states = {name: _get_states(cli.cwd / name, formats) for name in list_names()}
+            changed = [name for name, state in states.items() if state and seen.get(name) != state]
+            seen |= {name: state for name, state in states.items() if state}
             if changed:
                 try:
                     import_names(changed)
@@ -160,12 +167,22 @@ def watch_files(
         cli.console.message("Stopped watching.")
 
 
-def _get_state(cli: CliContext, name: str) -> tuple[int, int] | None:
+def _get_states(path: Path, formats: Sequence[TranscriptFormat]) -> _FileStates:
+    """Return path, size and time of each file of a conversation, () if its first file is not there."""
     try:
-        stat = (cli.cwd / name).stat()
-    except OSError:
-        return None
-    return stat.st_size, stat.st_mtime_ns
+        paths = list_transcript_files(path, formats)
+    except NexusError:  # the import reports it
+        paths = [path]
+    found: list[tuple[str, int, int]] = []
+    for each in paths:
+        try:
+            stat = each.stat()
+        except OSError:
+            if each == path:
+                return ()
+            continue  # it was just deleted
+        found.append((str(each), stat.st_size, stat.st_mtime_ns))
+    return tuple(found)
 
 
 def _group_to_json(group: TranscriptGroup) -> dict[str, object]:
