@@ -353,7 +353,9 @@ class Nexus:
 
         return search_steps(self.ledger, StepQuery(text=text, **filters), advance=advance or ignore_progress)
 
-    def recall(self, text: str, *, session: str = "", limit: int = 10, everywhere: bool = False) -> RecallResult:
+    def recall(
+        self, text: str, *, session: str = "", limit: int = 10, everywhere: bool = False, facets: Sequence[str] = ()
+    ) -> RecallResult:
         """Search all memory sources, whether `memory.enabled` is on or off.
 
         Args:
@@ -361,18 +363,22 @@ class Nexus:
             session: The session that asks, whose own turns are not found; "" for none.
             limit: Most memories to return.
             everywhere: True for memories of all directories; by default, `memory.scope` decides.
+            facets: Only memories with one of these facts, such as `command`; () for all.
 
         Returns:
             The memories, the best first, without forgotten ones, and findings about sources that failed.
 
         Raises:
             FileError: The list of forgotten memories cannot be read.
+            UnknownNameError: There is no such facet.
         """
         from nexus_core.memory.recall import search_memories
 
         request = self.request(session=session)
         loaded = self.load(request)
-        return search_memories(self.host, request, loaded, self.ledger, text, limit=limit, everywhere=everywhere)
+        return search_memories(
+            self.host, request, loaded, self.ledger, text, limit=limit, everywhere=everywhere, facets=facets
+        )
 
     @renamed_argument("label", "name")
     def async_session(

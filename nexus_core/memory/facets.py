@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from nexus_core.errors import UnknownNameError
 from nexus_core.memory.facts import find_command, find_errors, list_touched_paths
 from nexus_core.memory.statements import find_decisions, find_lasting_rules, is_refusal, keep_typed_text
 from nexus_core.memory.words import find_stems, split_words
@@ -43,6 +44,18 @@ _FACET_QUESTIONS: dict[StepFacet, re.Pattern[str]] = {
         r"\b(?:errors?|exceptions?|fail(?:s|ed|ing|ures?)?|crash(?:es|ed)?|tracebacks?|br(?:eak|oke|oken)|panic(?:ked)?)\b"
     ),
 }
+
+
+def read_facet(name: str) -> StepFacet:
+    """Return the facet of that name.
+
+    Raises:
+        UnknownNameError: There is none.
+    """
+    for facet in STEP_FACETS:
+        if facet == name:
+            return facet
+    raise UnknownNameError("facet", name, STEP_FACETS)
 
 
 def find_query_facets(text: str) -> tuple[StepFacet, ...]:
@@ -92,6 +105,14 @@ def _find_call_facets(part: Mapping[str, Any]) -> Iterator[StepFacet]:
         yield "command"
     if any(effect == "changed" for _, effect in list_touched_paths(call)):
         yield "file"
+
+
+def find_call_facts(call: ToolCall, facets: Collection[StepFacet]) -> Iterator[str]:
+    """Yield the command that a tool call runs and the files that it changes, those of the facets that are asked for."""
+    if "command" in facets and (command := find_command(call)):
+        yield command
+    if "file" in facets:
+        yield from (path for path, effect in list_touched_paths(call) if effect == "changed")
 
 
 def _find_result_facets(part: Mapping[str, Any]) -> Iterator[StepFacet]:

@@ -63,14 +63,37 @@ class MessageFact(NamedTuple):
         return self.kind, self.text
 
 
-def extract_facts(messages: Iterable[ThreadMessage]) -> tuple[Fact, ...]:
+class TextFactCache:
+    """Facts of texts, each read once: a compaction composes its summary before it has the prose, and after."""
+
+    def __init__(self) -> None:
+        self._texts: dict[tuple[str, bool], tuple[MessageFact, ...]] = {}
+        self._others: dict[tuple[str, bool], tuple[tuple[FactClass, str], ...]] = {}
+
+    def find_text_facts(self, text: str, *, is_user: bool) -> tuple[MessageFact, ...]:
+        """Return the facts of a text of a user or an assistant."""
+        found = self._texts.get((text, is_user))
+        if found is None:
+            found = self._texts[text, is_user] = tuple(_find_text_facts(text, is_user=is_user))
+        return found
+
+    def find_facts(self, text: str, *, with_errors: bool) -> tuple[tuple[FactClass, str], ...]:
+        """Return the facts of any other text by class."""
+        found = self._others.get((text, with_errors))
+        if found is None:
+            found = self._others[text, with_errors] = tuple(find_facts(text, with_errors=with_errors))
+        return found
+
+
+def extract_facts(messages: Iterable[ThreadMessage], cache: TextFactCache | None = None) -> tuple[Fact, ...]:
     """Return the facts in messages of a thread, in the order of their first occurrence.
 
     Args:
         messages: The messages, oldest first. A summary among them is read like any other text, so leave out summaries
             whose facts are known.
+        cache: The facts of texts that were read before; None for none.
     """
-    collector = _FactCollector()
+    collector = _FactCollector(TextFactCache() if cache is None else cache)
     for each in messages:
         for found in _find_message_facts(each.message, collector):
             collector.add(found, each.step, each.position)
@@ -135,7 +158,8 @@ def read_facts(value: object) -> tuple[Fact, ...]:
 class _FactCollector:
     """Facts by key, and by the id of their call commands without a result yet and the latest call."""
 
-    def __init__(self) -> None:
+    def __init__(self, cache: TextFactCache) -> None:
+        self.cache = cache
         self.facts: dict[FactKey, Fact] = {}
         self.running: dict[str, deque[str]] = defaultdict(deque)
         self.calls: dict[str, ToolCall] = {}
@@ -164,12 +188,13 @@ def _find_message_facts(message: Message, collector: _FactCollector) -> Iterator
     for part in message.parts:
         if isinstance(part, Text):
             is_user = message.role == "user"
-            yield from _find_text_facts(strip_program_text(part.text) if is_user else part.text, is_user=is_user)
+            text = strip_program_text(part.text) if is_user else part.text
+            yield from collector.cache.find_text_facts(text, is_user=is_user)
         elif isinstance(part, ToolCall):
             yield from _find_call_facts(part, collector)
         elif isinstance(part, ToolResult):
             collector.add_outcome(part)
-            yield from _find_result_facts(part, collector.calls.get(part.call_id))
+            yield from _find_result_facts(part, collector)
 
 
 def _find_text_facts(text: str, *, is_user: bool) -> Iterator[MessageFact]:
@@ -185,9 +210,9 @@ def _find_text_facts(text: str, *, is_user: bool) -> Iterator[MessageFact]:
     yield from (MessageFact("number", day) for day in islice(drop_duplicates(find_dates(text)), MAX_FACTS_PER_TEXT))
 
 
-def _find_result_facts(result: ToolResult, call: ToolCall | None) -> Iterator[MessageFact]:
+def _find_result_facts(result: ToolResult, collector: _FactCollector) -> Iterator[MessageFact]:
     """Yield the facts of a tool result; errors only if it is not the content of a file."""
-    text = result.text
+    text, call = result.text, collector.calls.get(result.call_id)
     if is_refusal(text):
         reason = " ".join(find_refusal_reason(text).split())[:MAX_FACT_CHARACTERS]
         refused = f"The user refused {_describe_call(call, result.name)}"
@@ -195,7 +220,7 @@ def _find_result_facts(result: ToolResult, call: ToolCall | None) -> Iterator[Me
         return
     has_errors = result.is_error or call is None or not prints_content(call)
     counts: Counter[FactClass] = Counter()
-    for kind, each in find_facts(text, with_errors=has_errors):
+    for kind, each in collector.cache.find_facts(text, with_errors=has_errors):
         counts[kind] += 1
         if counts[kind] <= MAX_DETAILS_PER_RESULT:
             yield MessageFact(kind, each, FOLLOWING if kind == "error" and counts[kind] > FIRST_ERRORS else "")
@@ -222,7 +247,7 @@ def _find_call_facts(call: ToolCall, collector: _FactCollector) -> Iterator[Mess
     if command:
         yield MessageFact("command", command)
         collector.running[call.id].append(command)
-    for kind, text in find_facts(list_other_arguments(call)):
+    for kind, text in collector.cache.find_facts(list_other_arguments(call), with_errors=True):
         if text not in paths and kind != "error":
             yield MessageFact(kind, text)
 

@@ -14,7 +14,7 @@ from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.host.calls import describe_exception
-from nexus_core.memory.facets import find_query_facets
+from nexus_core.memory.facets import find_query_facets, read_facet
 from nexus_core.memory.forgotten_memories import read_forgotten_memories
 from nexus_core.memory.search import find_sender
 from nexus_core.memory.words import find_query_entities
@@ -127,7 +127,7 @@ def build_memory_query(
     """Return the query for a text, in the scope of the settings and the session of the request."""
     return MemoryQuery(
         text=text,
-        entities=tuple(find_query_entities(text)),
+        entities=find_query_entities(text),
         facets=find_query_facets(text),
         session=request.session,
         directory=None if options.scope == "all" else request.cwd,
@@ -165,11 +165,16 @@ def recall_memories(
     lists: list[list[Memory]] = []
     findings = [_build_unknown_finding(name, list(sources)) for name in names or () if name not in sources]
     asked = replace(query, limit=query.limit * EMBEDDED_PER_MEMORY) if embedder else query
+    message = _normalize_text(query.text)
+    known = RecallExclusions() if known is None else known
     for name in sources:
         if names is not None and name not in names:
             continue
-        memories, error = search_source(sources.get(name), asked)
-        lists.append([each for each in memories if each.score >= floor and not _is_known(each, query, known)])
+        source = sources.get(name)
+        if query.required_facets and not {*query.required_facets} & {*source.facets}:
+            continue
+        memories, error = search_source(source, asked)
+        lists.append([each for each in memories if each.score >= floor and not _is_known(each, message, known)])
         if error:
             findings.append(
                 Finding(
@@ -193,6 +198,7 @@ def search_memories(
     *,
     limit: int,
     everywhere: bool = False,
+    facets: Sequence[str] = (),
 ) -> RecallResult:
     """Search the memory sources for words that a person or a model gives: no score is too low.
 
@@ -204,17 +210,20 @@ def search_memories(
         text: The words.
         limit: Most memories to return.
         everywhere: True for memories of all directories, whatever the settings say.
+        facets: Only memories with one of these facts; () for all.
 
     Raises:
         FileError: The list of forgotten memories cannot be read.
+        UnknownNameError: There is no such facet.
     """
+    required = tuple(read_facet(each) for each in facets)
     options = read_memory_options(loaded.settings)
     options = options._replace(scope="all") if everywhere else options
     record = ledger.session(request.session) if request.session and not request.source else None
     tip = None if record is None or record.tip is None else ledger.step(record.tip)
     if tip is not None:  # the session asks for the one it talks to
         request = replace(request, source=find_sender(ledger, tip.turn))
-    query = replace(build_memory_query(text, options, request), limit=limit)
+    query = replace(build_memory_query(text, options, request), limit=limit, required_facets=required)
     known = RecallExclusions(forgotten=read_forgotten_memories(request.home).has)
     names, embedder = options.sources, options.embedder
     found = recall_memories(host, request, loaded, ledger, query, names=names, embedder=embedder, known=known)
@@ -223,10 +232,13 @@ def search_memories(
     return found._replace(findings=(*found.findings, *(each for source in asked for each in diagnose_source(source))))
 
 
-def _is_known(memory: Memory, query: MemoryQuery, known: RecallExclusions | None) -> bool:
+def _is_known(memory: Memory, message: str, known: RecallExclusions) -> bool:
     """True if the model has read a memory, or the message itself repeats it: a question does not answer itself."""
-    is_repeated = " ".join(memory.text.casefold().split()) in " ".join(query.text.casefold().split())
-    return is_repeated or (known is not None and known.has(memory))
+    return _normalize_text(memory.text) in message or known.has(memory)
+
+
+def _normalize_text(text: str) -> str:
+    return " ".join(text.casefold().split())
 
 
 def _build_unknown_finding(name: str, known: Sequence[str]) -> Finding:

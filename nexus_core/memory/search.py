@@ -17,6 +17,7 @@ from nexus_core.ledger.codec import StoredStep
 from nexus_core.ledger.deletion import DeletableLedger
 from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.ledger.store import write_canonical_json
+from nexus_core.memory.facets import find_call_facts, read_facet
 from nexus_core.memory.in_memory_index import InMemoryStepIndex
 from nexus_core.memory.step_index import (
     IS_QUESTION,
@@ -33,12 +34,11 @@ from nexus_core.memory.words import find_query_words, find_stems, get_index_stem
 from nexus_core.text.safety import one_line
 from nexus_core.text.secrets import redact, redact_json
 from nexus_core.types.base import dataclass
-from nexus_core.types.memory import STEP_FACETS
 from nexus_core.types.messages import ROLES, Reasoning, Text, ToolCall, ToolResult
 from nexus_core.types.payloads import InputPayload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, MutableMapping, Sequence
 
     from nexus_core.memory.step_index import Advance, IndexedStep, StepIndex, StoredStepIndex
     from nexus_core.memory.step_scores import StepRanking
@@ -78,7 +78,7 @@ class StepQuery:
         kinds: Only steps of these kinds; () for all.
         facets: Only steps with one of these facts; () for all.
         since, until: Only steps made at that time or later, and before that time, in milliseconds since 1970.
-        exclude_sessions: Sessions whose turns are no results, such as the one that asks.
+        exclude_sessions: Sessions whose turns are no results, such as the one that asks. Unknown names are ignored.
         sender: Only turns whose user message has that sender, "" for one without a sender; None for all.
         with_answers: True to read the question before a hit that answers it, and the answer after one that asks.
         min_share: Only hits with at least that share of the best score, so that others are not read; 0 for all.
@@ -342,8 +342,7 @@ def _check_query(query: StepQuery) -> None:
         if kind not in KINDS:
             raise UnknownNameError("kind", kind, KINDS)
     for facet in query.facets:
-        if facet not in STEP_FACETS:
-            raise UnknownNameError("facet", facet, STEP_FACETS)
+        read_facet(facet)
 
 
 def _read_stored_steps(ledger: StoreLedger, index: StoredStepIndex, best: Sequence[ScoredStep]) -> dict[int, Step]:
@@ -369,7 +368,8 @@ def _read_index_in_memory(ledger: Ledger, work: Callable[[StepIndex, StepReader]
 
 
 def _find_excluded_parts(ledger: Ledger, query: StepQuery) -> list[BranchPart]:
-    return [part for name in query.exclude_sessions for part in _find_session_parts(ledger, name)]
+    records = [ledger.session(name) for name in query.exclude_sessions]
+    return [part for record in records if record is not None for part in _find_parts(ledger, record)]
 
 
 def _find_scope(ledger: Ledger, index: StepIndex, query: StepQuery, excluded: Sequence[BranchPart] = ()) -> StepScope:
@@ -523,8 +523,8 @@ def _read_turn_sender(ledger: Ledger, step: Step) -> str:
 def _build_hit(
     score: ScoredStep, step: Step, names: dict[int, str], words: dict[str, str], query: StepQuery
 ) -> StepHit:
-    snippet = find_snippet(step, set(words), query.snippet_characters)
-    found = {stem for match in _WORD.finditer(snippet) for stem in _find_word_stems(match[0])}
+    snippet = find_snippet(step, set(words), query.snippet_characters, query.facets)
+    found = find_stems(split_words(snippet))
     return StepHit(
         session=names[score.id >> TURN_BITS],
         step=step.id,
@@ -559,15 +559,17 @@ def _name_sessions(ledger: Ledger, index: StepIndex, query: StepQuery, numbers: 
 _WORD = re.compile(r"[^\W_]+")
 
 
-def find_snippet(step: Step, stems: set[str], most: int) -> str:
+def find_snippet(step: Step, stems: set[str], most: int, facets: Collection[StepFacet] = ()) -> str:
     """Return the part of a step with the most of the words, redacted, of at most `most` characters.
 
     Args:
         step: The step.
         stems: The stems of the words.
         most: The maximum number of characters.
+        facets: The facts that are searched for: of a tool call, the snippet is its command or a file that it changed.
     """
-    texts = [text for message in step.messages for text in _list_snippet_texts(message) if text.strip()]
+    texts = [fact for message in step.messages for fact in _list_call_facts(message, facets)] if facets else []
+    texts = texts or [text for message in step.messages for text in _list_snippet_texts(message) if text.strip()]
     if len(texts) == 1 and len(texts[0]) <= most:
         return " ".join(redact(texts[0]).text.split())
     best, best_count = texts[0] if texts else "", -1
@@ -591,11 +593,22 @@ def _list_snippet_texts(message: Message) -> Iterator[str]:
     """Yield the texts of a message, of which a snippet is a part: a tool call is its name with its arguments."""
     for part in message.parts:
         if isinstance(part, ToolCall):
-            # The value of an argument is redacted with its name, which may be the only evidence for a password.
-            arguments = redact_json(json.loads(write_canonical_json(dict(part.arguments))))
+            arguments = _redact_arguments(part)
             yield f"{part.name} {json.dumps(arguments, ensure_ascii=False)}" if arguments else part.name
         elif isinstance(part, ToolResult | Text | Reasoning):
             yield part.text
+
+
+def _list_call_facts(message: Message, facets: Collection[StepFacet]) -> Iterator[str]:
+    """Yield the commands and changed files of the tool calls of a message."""
+    for call in message.tool_calls:
+        yield from find_call_facts(replace(call, arguments=_redact_arguments(call)), facets)
+
+
+def _redact_arguments(call: ToolCall) -> dict[str, Any]:
+    """Return arguments without secrets: the name of one may be the only evidence that its value is a password."""
+    redacted: dict[str, Any] = redact_json(json.loads(write_canonical_json(dict(call.arguments))))
+    return redacted
 
 
 def _find_window(text: str, stems: set[str], most: int) -> tuple[int, int]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter, defaultdict
-from heapq import nlargest
 from math import log
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -45,8 +44,6 @@ most where filters may reject them."""
 NEIGHBORS = 3
 DECAYS = ((0, 1.0), (1, 0.8), (2, 0.6), (3, 0.4), (-1, 0.6), (-2, 0.4), (-3, 0.3))
 """Weight of a word for the turns after it, by distance: answers come after questions."""
-REST_DECAYS = ((0, 1.0),)
-"""The same for a word of a tool call or result, which counts for no other turn: one has words of many topics."""
 REST_WEIGHT = 0.5
 """Weight of a word in a tool result."""
 LENGTH_WEIGHT, SATURATION = 0.4, 1.2
@@ -168,7 +165,7 @@ def rank_steps(index: StepIndex, text: str, scope: StepScope) -> StepRanking:
     turns = scope.turns
     names = find_query_entities(text)
     if not turns:
-        return NO_RANKING._replace(unknown_names=tuple(names))
+        return NO_RANKING._replace(unknown_names=names)
     facets = [each for each in find_query_facets(text) if index.find_postings(build_facet_stem(each), scope.spans, 1)]
     words = _look_up_words(index, text, scope, find_facet_stems(text, facets))
     unknown = tuple(name for name in names if any(stem not in words.known for stem in find_stems(split_words(name))))
@@ -267,7 +264,7 @@ def _score_turns(
     count = MAX_SCOPED_SEEDS if scope.turns <= SCOPED_TURNS else MAX_SEEDS
     count = min(count, max(MIN_SEEDS, SEEDS_PER_RESULT * scope.limit))
     count = count if scope.accepts is None else MAX_FILTERED_SEEDS
-    seeds = [id_ for _, id_ in nlargest(count, ((value, id_) for id_, value in sums.items()))]
+    seeds = [id_ for _, id_ in sorted(zip(sums.values(), sums, strict=True), reverse=True)[:count]]
     candidates = {id_ + distance for id_ in seeds for distance in range(-NEIGHBORS, NEIGHBORS + 1)}
     # The places whose length counts are up to three turns away from a candidate.
     near = {id_ + distance for id_ in seeds for distance in range(-2 * NEIGHBORS, 2 * NEIGHBORS + 1)} & sums.keys()
@@ -280,18 +277,23 @@ def _score_turns(
     }
     # A neighbour may be outside of the scope.
     accepted = {id_: facts[id_] for id_ in candidates & facts.keys() if scope.holds(id_, facts[id_])}
+    # The turns that a place counts for are the same for all words.
+    reached = {
+        id_: [(there, decay) for distance, decay in DECAYS if (there := id_ + distance) in accepted] for id_ in norm
+    }
     scores: defaultdict[int, float] = defaultdict(float)
     covered: defaultdict[int, float] = defaultdict(float)
     for weight, turns in found:
         best: dict[int, float] = {}
-        for id_ in turns.keys() & near:
-            if id_ not in norm:
-                continue
+        for id_ in turns.keys() & norm.keys():
             factor = turns[id_]
             value = factor * norm[id_]
-            for distance, decay in DECAYS if factor == 1.0 else REST_DECAYS:
-                there = id_ + distance
-                if there in accepted and decay * value > best.get(there, 0.0):
+            if factor != 1.0:  # a word of a tool call or result counts for no other turn: one has words of many topics
+                if id_ in accepted and value > best.get(id_, 0.0):
+                    best[id_] = value
+                continue
+            for there, decay in reached[id_]:
+                if decay * value > best.get(there, 0.0):
                     best[there] = decay * value
         for id_, value in best.items():
             scores[id_] += weight * value

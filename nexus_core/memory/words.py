@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -95,16 +96,21 @@ def find_stems(words: Iterable[str]) -> dict[str, None]:
     return found
 
 
-def find_query_words(text: str) -> list[QueryWord]:
+def find_query_words(text: str) -> tuple[QueryWord, ...]:
     """Return the words of a question that are looked up, one for each stem, without stop words."""
+    return _find_query_words(text[:MAX_QUERY_CHARACTERS])
+
+
+@lru_cache(maxsize=8)  # every source asks for the words of the same message
+def _find_query_words(text: str) -> tuple[QueryWord, ...]:
     found: dict[str, str] = {}
-    for word in split_words(text[:MAX_QUERY_CHARACTERS]):
+    for word in split_words(text):
         stem = get_index_stem(word)
         if stem and stem not in found:
             found[stem] = word
             if len(found) == MAX_QUERY_WORDS:
                 break
-    return [QueryWord(word, stem) for stem, word in found.items()]
+    return tuple(QueryWord(word, stem) for stem, word in found.items())
 
 
 _MAX_CACHED_STEMS = 200_000
@@ -139,12 +145,16 @@ _IDENTIFIER = re.compile(
 )
 
 
-def find_query_entities(text: str) -> list[str]:
+def find_query_entities(text: str) -> tuple[str, ...]:
     """Return the names of a question: capitalized words, paths, files, tickets, identifiers.
 
     The first word of a sentence does not count as a name, because it is always capitalized.
     """
-    text = text[:MAX_QUERY_CHARACTERS]
+    return _find_query_entities(text[:MAX_QUERY_CHARACTERS])
+
+
+@lru_cache(maxsize=8)  # a message is asked for its names once for the query, and once for the ranking
+def _find_query_entities(text: str) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for match in _IDENTIFIER.finditer(text):
         found[match[0].strip(".")] = None
@@ -154,7 +164,7 @@ def find_query_entities(text: str) -> list[str]:
         before = text[max(match.start() - _MAX_GAP_CHARACTERS, 0) : match.start()]
         if not _SENTENCE_START.search(before):
             found[match[0]] = None
-    return list(found)
+    return tuple(found)
 
 
 MONTHS = {

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from nexus_core.memory.statements import find_lasting_rules, find_rules, keep_typed_text
     from nexus_core.memory.text_scores import rank_texts
     from nexus_core.memory.words import find_query_words
+    from nexus_core.types.memory import STEP_FACETS
     from nexus_core.types.memory import MemoryOrigin as MemoryOrigin  # noqa: PLC0414 - a type, and not in __all__
 
 _HOMES = {
     "MIN_MEMORY_SCORE": "nexus_core.memory.recall:MIN_MEMORY_SCORE",
+    "STEP_FACETS": "nexus_core.types.memory:STEP_FACETS",
     "MemoryOrigin": "nexus_core.types.memory:MemoryOrigin",
     "find_query_words": "nexus_core.memory.words:find_query_words",
     "find_lasting_rules": "nexus_core.memory.statements:find_lasting_rules",
@@ -34,6 +36,7 @@ _HOMES = {
 
 __all__ = [
     "MIN_MEMORY_SCORE",
+    "STEP_FACETS",
     "find_lasting_rules",
     "find_query_words",
     "find_rules",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, get_args
 
-from nexus_core.types.base import dataclass, require_one_of, require_text, require_type, require_types
+from nexus_core.types.base import blake2b, dataclass, require_one_of, require_text, require_type, require_types
 from nexus_core.types.prompt import Source
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class MemoryQuery:
         text: The user message, or the words of a search.
         entities: Paths, identifiers and names in it.
         facets: The facts that it asks for: a question that begins with "why" asks for a decision.
+        required_facets: Only memories with one of these facts; () for all.
         session: The name of the session that asks; "" for none. Its own turns are no memories.
         directory: Only memories of this directory; None for those of any.
         identity: The sender of the message; "" if it has none. What others sent is no memory, unless those of any
@@ -49,6 +51,7 @@ class MemoryQuery:
     text: str
     entities: tuple[str, ...] = ()
     facets: tuple[StepFacet, ...] = ()
+    required_facets: tuple[StepFacet, ...] = ()
     session: str = ""
     directory: Path | None = None
     identity: str = ""
@@ -56,9 +59,8 @@ class MemoryQuery:
     limit: int = 20
 
     def __post_init__(self) -> None:
-        require_types(
-            self, text=str, entities=tuple, facets=tuple, session=str, identity=str, permissions=tuple, limit=int
-        )
+        require_types(self, text=str, session=str, identity=str, limit=int)
+        require_types(self, entities=tuple, facets=tuple, required_facets=tuple, permissions=tuple)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,10 +99,7 @@ class Memory:
     @property
     def id(self) -> str:
         """The digest of source and text, by which commands name it."""
-        from nexus_core.types.base import blake2b
-
-        named = f"{self.source.uri}\n{self.text}".encode("utf-8", "surrogatepass")
-        return blake2b(named, digest_size=6).hexdigest()
+        return _compute_memory_id(self.source.uri, self.text)
 
     @property
     def is_quoted(self) -> bool:
@@ -112,6 +111,11 @@ class Memory:
         """The step or the file with its lines, for display: `notes/auth.md:4-9`."""
         lines = self.source.lines
         return self.source.uri if lines is None else f"{self.source.uri}:{lines[0]}-{lines[1]}"
+
+
+@lru_cache(maxsize=1024)  # each turn asks about ten times for the id of each memory
+def _compute_memory_id(uri: str, text: str) -> str:
+    return blake2b(f"{uri}\n{text}".encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +130,7 @@ class MemorySource:
             source is `local`. None if it cannot.
         remove: Deletes the file of a memory and returns its path; None if there is none to delete.
         diagnose: Returns findings about memories that cannot be read, such as a note with a broken head; None for none.
+        facets: The facts that its memories may have. A query that requires others is not sent to it.
         plugin: The plugin that offers it; set by the host.
     """
 
@@ -135,12 +140,16 @@ class MemorySource:
     add: Callable[[Memory], str] | None = None
     remove: Callable[[Memory], str] | None = None
     diagnose: Callable[[], list[Finding]] | None = None
+    facets: tuple[StepFacet, ...] = ()
     plugin: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:
         require_text(self.name, "MemorySource.name")
         if not callable(self.search):
             raise ValueError("MemorySource.search must be a function")  # noqa: TRY004 - values raise ValueError only
+        require_types(self, facets=tuple)
+        for facet in self.facets:
+            require_one_of(facet, "MemorySource.facets", STEP_FACETS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,6 +89,7 @@ def test_search_stays_in_a_session_or_a_directory(ledger: StoreLedger) -> None:
     assert ask(ledger, "dough", directory="/kitch") == []
     assert ask(ledger, "dough", exclude_sessions=("bread",))[0] == "The dough of the tests."
     assert "It rises overnight in the cellar." not in ask(ledger, "dough", exclude_sessions=("bread",))
+    assert ask(ledger, "dough", exclude_sessions=("missing",)) == ask(ledger, "dough")
     with pytest.raises(UnknownNameError, match="did you mean 'bread'"):
         ask(ledger, "dough", session="bred")
 

@@ -12,7 +12,7 @@ import pytest
 from nexus_core import Nexus
 from nexus_core.testing import write_files
 from nexus_core.types.ledger import NewStep
-from nexus_core.types.messages import Message
+from nexus_core.types.messages import Message, Text, ToolCall
 from tests.conftest import Cli
 from tests.session.support import says, spoken
 
@@ -51,6 +51,36 @@ def test_search_finds_a_note_with_its_lines_and_reason(cli: Cli, note: Path) -> 
 
     assert (found["source"], found["lines"], found["kind"]) == (str(note), [1, 1], "note")
     assert found["reason"] == "matches auth, middleware"
+
+
+def test_facet_finds_a_turn_by_its_command_and_shows_it(cli: Cli, note: Path, work: Path) -> None:
+    command = {"command": "pytest -q tests/auth --maxfail 1", "timeout": 600, "description": "Test the auth middleware"}
+    message = Message("assistant", (Text("The auth middleware needs a test."), ToolCall("c1", "bash", command)))
+    with open_nexus(work) as nexus:
+        steps = [NewStep(kind="turn", closes=True, messages=(each,)) for each in (Message("user", QUESTION), message)]
+        nexus.ledger.create("earlier", data={"cwd": str(work)}, steps=steps)
+
+    found = run_json(cli, "search", QUESTION, "--facet", "command")["memories"]
+
+    assert [(each["kind"], each["text"].splitlines()[-1]) for each in found] == [("episode", command["command"])]
+    assert note.exists()  # it matches, and a note has no facets
+
+
+def test_facet_finds_rules_of_the_user(cli: Cli, note: Path, work: Path) -> None:
+    state_rule(work)
+
+    found = run_json(cli, "search", "middleware linter", "--facet", "rule")["memories"]
+
+    assert [each["text"] for each in found] == [RULE]
+    assert note.exists()
+
+
+def test_unknown_facet_is_an_error_that_names_the_nearest(cli: Cli, note: Path) -> None:
+    outcome = cli("memory", "search", QUESTION, "--facet", "commands")
+
+    assert outcome.code == 2
+    assert "did you mean 'command'?" in outcome.err
+    assert note.exists()
 
 
 @pytest.mark.acceptance("X-02")

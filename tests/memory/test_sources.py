@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -395,3 +396,16 @@ class Wrong:
 def test_the_check_of_a_plugin_searches_its_sources() -> None:
     assert check_plugin(Lost()) == ["nexus_memory_sources: it raised LookupError: Why does it fail?"]
     assert check_plugin(Wrong()) == ["nexus_memory_sources: it returned list, expected a list of Memory"]
+
+
+@pytest.mark.parametrize(
+    ("facets", "problem"),
+    [
+        (None, "MemorySource.facets must be tuple, not NoneType"),
+        ("rule", "MemorySource.facets must be tuple, not str"),
+        (("commands",), "MemorySource.facets must be one of rule, "),
+    ],
+)
+def test_facets_of_a_source_that_no_query_can_require_are_refused(facets: Any, problem: str) -> None:
+    with pytest.raises(ValueError, match=f"^{problem}"):
+        MemorySource(name="wiki", search=lambda _: [], facets=facets)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from nexus_core.cli.context import EXIT_FINDINGS
-from nexus_core.cli.options import ALL_ITEMS, DryRunOption, JsonOption, build_limit_option
+from nexus_core.cli.options import ALL_ITEMS, DryRunOption, FacetOption, JsonOption, build_limit_option
 from nexus_core.cli.output import format_time
 from nexus_core.cli.session_lookup import LedgerOption, build_session_option, find_session, open_ledger_nexus
 from nexus_core.errors import UsageError
@@ -23,6 +23,7 @@ from nexus_core.memory.recall import (
     list_source,
     memory_to_json,
     read_memory_options,
+    search_memories,
 )
 from nexus_core.request.memories import InjectedMemory, list_injected_memories
 from nexus_core.text.console import format_count
@@ -71,14 +72,15 @@ class MemoryCatalog:
     """The memories of a directory, for one command.
 
     Args:
-        nexus: The Nexus of the command.
+        cli: The command.
+        nexus: Its Nexus.
         everywhere: True for memories of all directories.
     """
 
-    def __init__(self, nexus: Nexus, *, everywhere: bool = False) -> None:
+    def __init__(self, cli: CliContext, nexus: Nexus, *, everywhere: bool = False) -> None:
         self.nexus = nexus
         self.request = nexus.request()
-        self.loaded = nexus.load()
+        self.loaded = cli.load_readable(nexus)
         options = read_memory_options(self.loaded.settings)
         self.options = options._replace(scope="all") if everywhere else options
         self.sources = nexus.host.memory_sources(self.request, self.loaded, nexus.ledger)
@@ -107,13 +109,15 @@ def _print_findings(cli: CliContext, findings: Iterable[Finding]) -> None:
 
 
 @app.command(
-    epilog="\b\nExamples:\n  nexus memory search 'where is the auth middleware?'\n  nexus memory search deploy --all"
+    epilog="\b\nExamples:\n  nexus memory search 'where is the auth middleware?'\n"
+    "  nexus memory search deploy --all --facet command"
 )
 def search(
     ctx: typer.Context,
     words: WordsArgument,
     *,
     everywhere: AllOption = False,
+    facet: FacetOption = [],  # noqa: B006 - Typer copies it
     limit: LimitOption = _DEFAULT_LIMIT,
     ledger: LedgerOption = "",
     json: JsonOption = False,
@@ -121,11 +125,21 @@ def search(
     """Search all memory sources for words.
 
     The best match comes first, with the reason for it. What would be injected into a message may be less: a memory that
-    covers too little of the message is not, nor is one that the session has read already.
+    covers too little of the message is not, nor is one that the session has read already. Notes and guides have no
+    facets: --facet finds turns, and rules of the user.
     """
     cli: CliContext = ctx.obj
     with open_ledger_nexus(ctx, ledger, writes=True) as nexus:
-        found = nexus.recall(words, limit=limit, everywhere=everywhere)
+        found = search_memories(
+            nexus.host,
+            nexus.request(),
+            cli.load_readable(nexus),
+            nexus.ledger,
+            words,
+            limit=limit,
+            everywhere=everywhere,
+            facets=facet,
+        )
     _print_findings(cli, found.findings)
     _print_memories(cli, found.memories, json=json, with_reason=True)
 
@@ -145,7 +159,7 @@ def list_memories(
     """
     cli: CliContext = ctx.obj
     with open_ledger_nexus(ctx, ledger, writes=True) as nexus:
-        memories = [memory for _, memory in MemoryCatalog(nexus, everywhere=everywhere).list_all(cli)]
+        memories = [memory for _, memory in MemoryCatalog(cli, nexus, everywhere=everywhere).list_all(cli)]
     _print_memories(cli, memories[:limit], json=json)
     if not json and len(memories) > limit:
         cli.console.message(f"{len(memories) - limit:,} more; --limit all lists them.")
@@ -156,7 +170,7 @@ def show(ctx: typer.Context, name: IdArgument, *, ledger: LedgerOption = "", jso
     """Print a memory with its source."""
     cli: CliContext = ctx.obj
     with open_ledger_nexus(ctx, ledger, writes=True) as nexus:
-        _, memory = _find_memory(cli, MemoryCatalog(nexus, everywhere=True), name)
+        _, memory = _find_memory(cli, MemoryCatalog(cli, nexus, everywhere=True), name)
     if json:
         cli.console.json({"schema": 1, "memory": memory_to_json(memory)})
         return
@@ -201,7 +215,7 @@ def add(
             hint="leave the secret out: what is noted is sent to models",
         )
     with open_ledger_nexus(ctx, ledger, writes=True) as nexus:
-        view = MemoryCatalog(nexus)
+        view = MemoryCatalog(cli, nexus)
         writer = next((each.add for each in map(view.sources.get, view.sources) if each.add is not None), None)
         if writer is None:
             raise UsageError("no memory source can store a note", hint="`nexus plugin info memory` says why")
@@ -349,7 +363,7 @@ def forget(
     """
     cli: CliContext = ctx.obj
     with open_ledger_nexus(ctx, ledger, writes=True) as nexus:
-        view = MemoryCatalog(nexus, everywhere=True)
+        view = MemoryCatalog(cli, nexus, everywhere=True)
         named = view.list_all(cli)
         asked = _read_target(nexus, target, [memory for _, memory in named])
         matched = [(source, memory) for source, memory in named if _is_meant(memory, asked)]

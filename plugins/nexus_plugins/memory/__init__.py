@@ -45,12 +45,13 @@ def nexus_tools(loaded: LoadedLayers) -> list[Tool]:
 def nexus_memory_sources(request: Request, loaded: LoadedLayers, ledger: Ledger) -> list[MemorySource]:
     """Return the sources `episodes`, `notes` and `preferences`."""
     from nexus_core.plugin import MemorySource
+    from nexus_core.plugin.memory import STEP_FACETS
     from nexus_plugins.memory._episodes import search_episodes
     from nexus_plugins.memory._notes import add_note, list_notes, read_notes, remove_note, search_notes
     from nexus_plugins.memory._preferences import list_preferences, search_preferences
 
     return [
-        MemorySource(name="episodes", search=partial(search_episodes, ledger)),
+        MemorySource(name="episodes", search=partial(search_episodes, ledger), facets=STEP_FACETS),
         MemorySource(
             name="notes",
             search=partial(search_notes, request, loaded),
@@ -63,6 +64,7 @@ def nexus_memory_sources(request: Request, loaded: LoadedLayers, ledger: Ledger)
             name="preferences",
             search=partial(search_preferences, ledger),
             list_all=partial(list_preferences, ledger),
+            facets=("rule",),
         ),
     ]
 

@@ -41,12 +41,12 @@ def search_episodes(ledger: Ledger, query: MemoryQuery) -> list[Memory]:
     A question about a name, path or identifier that occurs nowhere, and a message of one word, get turns with a score
     below the floor: they can be searched for, and are not injected.
     """
-    own = (query.session,) if query.session and ledger.session(query.session) is not None else ()
     limit = max(1, min(query.limit, MAX_EPISODES))
     asked = StepQuery(
         text=query.text,
         directory=None if query.directory is None else str(query.directory),
-        exclude_sessions=own,
+        facets=query.required_facets,
+        exclude_sessions=(query.session,) if query.session else (),
         sender=None if query.directory is None else query.identity,
         with_answers=True,
         min_share=MIN_SHARE_OF_BEST,

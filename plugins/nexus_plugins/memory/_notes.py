@@ -8,6 +8,7 @@ import re
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core import FileError, Finding, Source
@@ -18,7 +19,6 @@ from nexus_core.plugin.text import FrontMatterError, read_front_matter, visible_
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from nexus_core import Request
     from nexus_core.plugin import LoadedLayers, MemoryQuery
@@ -102,12 +102,12 @@ def remove_note(request: Request, loaded: LoadedLayers, memory: Memory) -> str:
         FileError: It is not a note of this directory, or cannot be deleted.
     """
     for _, path in _list_files(request, loaded):
-        if str(path) == memory.source.uri:
+        if path == memory.source.uri:
             try:
-                path.unlink()
+                Path(path).unlink()
             except OSError as error:
-                raise FileError(f"cannot delete the note: {error.strerror}", where=str(path)) from error
-            return str(path)
+                raise FileError(f"cannot delete the note: {error.strerror}", where=path) from error
+            return path
     raise FileError("there is no such note here", where=memory.source.uri)
 
 
@@ -122,17 +122,17 @@ def read_notes(request: Request, loaded: LoadedLayers) -> FoundNotes:
     return found
 
 
-def _read_cached(layer: Layer, path: Path) -> _ParsedNote:
+def _read_cached(layer: Layer, path: str) -> _ParsedNote:
     """Return the note in a file, read again if the file has changed."""
     try:
         status = os.stat(path)  # noqa: PTH116 - a stat of a Path takes twice as long, for each note in each turn
     except OSError:
-        return _parse_file(layer, path)
+        return _parse_file(layer, Path(path))
     times = status.st_mtime_ns, status.st_ctime_ns
-    file = (layer.name, layer.is_own, layer.boundary, str(path), status.st_dev, status.st_ino, status.st_size, *times)
+    file = (layer.name, layer.is_own, layer.boundary, path, status.st_dev, status.st_ino, status.st_size, *times)
     parsed = _cache.get(file)
     if parsed is None:
-        parsed = _parse_file(layer, path)
+        parsed = _parse_file(layer, Path(path))
         if time.time_ns() - max(times) > MIN_SETTLED_NS:
             if len(_cache) >= MAX_CACHED_NOTES:
                 _cache.clear()
@@ -152,17 +152,18 @@ def _parse_file(layer: Layer, path: Path) -> _ParsedNote:
     return _ParsedNote(memory, tuple(findings))
 
 
-def _list_files(request: Request, loaded: LoadedLayers) -> Iterator[tuple[Layer, Path]]:
-    """Yield the files that may be notes, each with its layer: the user's, then those of the project."""
+def _list_files(request: Request, loaded: LoadedLayers) -> Iterator[tuple[Layer, str]]:
+    """Yield the paths of files that may be notes, each with its layer: the user's, then those of the project."""
     usable = [layer for layer in loaded.layers if not layer.only_rules and layer.scope != "defaults"]
     if all(layer.directory != request.home for layer in usable):  # a user without instructions may have notes
         usable.insert(0, Layer("global", request.home, "global"))
     for layer in usable:
+        directory = str(layer.directory / DIRECTORY)
         names: list[str] = []
         with suppress(OSError):
-            names = sorted(each.name for each in (layer.directory / DIRECTORY).iterdir())
+            names = sorted(os.listdir(directory))  # noqa: PTH208 - a Path for each note costs more than its status
         notes = [name for name in names if name.endswith(".md") and not name.startswith(".")]
-        yield from ((layer, layer.directory / DIRECTORY / name) for name in notes[:MAX_NOTES])
+        yield from ((layer, f"{directory}{os.sep}{name}") for name in notes[:MAX_NOTES])
 
 
 def _read_note(layer: Layer, path: Path, text: str, findings: list[Finding]) -> Memory | None:

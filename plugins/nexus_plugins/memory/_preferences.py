@@ -44,7 +44,7 @@ def search_preferences(ledger: Ledger, query: MemoryQuery) -> list[Memory]:
 def list_preferences(ledger: Ledger, query: MemoryQuery) -> list[Memory]:
     """Return the rules of the user in a query's directory, the newest first."""
     here = None if query.directory is None else str(query.directory)
-    own = (query.session,) if query.session and ledger.session(query.session) is not None else ()
+    own = (query.session,) if query.session else ()
     asked = StepQuery(text="", directory=here, facets=("rule",), exclude_sessions=own, limit=MAX_RULE_STEPS)
     known = _cache.setdefault(ledger, {})
     if len(known) > MAX_CACHED_STEPS:

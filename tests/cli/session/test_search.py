@@ -10,7 +10,8 @@ import pytest
 
 from nexus_core import Nexus
 from nexus_core.types.assembled import AgentResult
-from nexus_core.types.messages import Message, Reasoning, Text
+from nexus_core.types.ledger import NewStep
+from nexus_core.types.messages import Message, Reasoning, Text, ToolCall
 from tests.cli.session.conftest import Talk
 from tests.conftest import Cli
 from tests.ledger.test_verify import tamper
@@ -186,6 +187,18 @@ def test_facet_finds_the_step_with_that_fact(cli: Cli, talk: Talk) -> None:
     found = json.loads(cli("session", "search", "flour", "--facet", "rule", "--json").out)["found"]
 
     assert [hit["text"] for hit in found] == ["Always sift the flour."]
+
+
+def test_snippet_of_a_facet_is_the_changed_file(cli: Cli, work: Path) -> None:
+    edit = ToolCall("c1", "edit_file", {"path": "src/flour.py", "old": "flour = 1", "new": "flour = 2 # flour, rye"})
+    said = Text("The flour of the rye bread is in the flour module.")
+    with Nexus(work) as nexus:
+        step = NewStep(kind="turn", closes=True, messages=(Message("assistant", (said, edit)),))
+        nexus.ledger.create("bread", data={"cwd": str(work)}, steps=[step])
+
+    [found] = json.loads(cli("session", "search", "rye flour", "--facet", "file", "--json").out)["found"]
+
+    assert found["text"] == "src/flour.py"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from nexus_core.cli.commands.session.overview import collect_damage, report_damage
-from nexus_core.cli.options import JsonOption
+from nexus_core.cli.options import FacetOption, JsonOption
 from nexus_core.cli.output import format_time
 from nexus_core.cli.session_lookup import LedgerOption, build_session_option, find_session, open_ledger_nexus
 from nexus_core.compaction.evidence import shorten_step_id
@@ -50,10 +50,6 @@ RoleOption = Annotated[
 ]
 KindOption = Annotated[
     list[str], typer.Option("--kind", metavar="KIND", help="Only steps of a kind: input, reply, result …; repeatable.")
-]
-FacetOption = Annotated[
-    list[str],
-    typer.Option("--facet", metavar="FACET", help="Only rule, decision, rejected, file, command, error; repeatable."),
 ]
 SinceOption = Annotated[
     str, typer.Option("--since", metavar="TIME", help="Only since 2026-01-31, 2026-01-31T12:00, or 7d, 12h ago.")

@@ -70,7 +70,6 @@ _EMPTY_WORDS = (
     "drop table search_empty",
 )
 _COUNT_TABLES = f"select count(*) from sqlite_master where type = 'table' and name in ({', '.join(map(repr, TABLES))})"  # noqa: S608 - constants
-_LAST_STEP = "select max(rowid) from steps"
 _OTHER_STEP = (
     "select 1 from steps where rowid > ?"
     " and (kind = 'forget' or not exists (select 1 from json_each(?) part"
@@ -78,6 +77,7 @@ _OTHER_STEP = (
 )
 _STEP_ID = "select id from steps where rowid = ?"
 _LAST_DELETION = "select coalesce(max(number), 0) from deletions"
+_ROWS = f"select (select max(rowid) from steps), ({_LAST_DELETION}), ({_STEP_ID})"  # noqa: S608 - constants
 _NEW_STEPS = (
     "select rowid, branch, position, kind, created, messages, id from steps where rowid > ? order by rowid limit ?"
 )
@@ -137,13 +137,13 @@ class SqliteStepIndex(SqlStepIndex):
             unsearched: Parts of branches of which a few new steps may be missing: a session that searches after each
                 of its turns does not find them anyway, and indexing some at once costs little more than one.
         """
-        ((last,),) = self.rows.fetch(_LAST_STEP)
         indexed = int(state.get("last", 0))
+        ((last, deletions, indexed_id),) = self.rows.fetch(_ROWS, indexed)
         if indexed != (last or 0):
             is_small = 0 < (last or 0) - indexed <= _MAX_UNINDEXED_STEPS
             if not (is_small and unsearched) or self.rows.fetch(_OTHER_STEP, indexed, json.dumps(unsearched)):
                 return False
-        return int(state["deletions"]) == self.count_deletions() and self._is_same_file(state)
+        return (state["deletions"], state.get("last_id")) == (str(deletions), indexed_id)
 
     def _is_same_file(self, state: Mapping[str, str]) -> bool:
         if "last" not in state:
