@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args
 
 from nexus_core.agents.event_queue import BackgroundWork, EventQueue, start_daemon
@@ -263,7 +262,7 @@ class AgentLoop:
             yield from self._log(*reply.messages)
             yield StepEvent(step)
             if reply.usage is not None:
-                self._usage = _add_usage(self._usage, reply.usage)
+                self._usage += reply.usage
                 yield UsageEvent(reply.usage)
             if step.done:
                 yield DoneEvent(text=step.text, stop=reply.stop, usage=self._usage, calls=self._calls)
@@ -464,10 +463,6 @@ def _to_provider_error(error: BaseException, name: str) -> BaseException:
     wrapped = ProviderError(f"the provider {name!r} failed: {describe_tool_error(error)}")
     wrapped.__cause__ = error
     return wrapped
-
-
-def _add_usage(one: Usage, other: Usage) -> Usage:
-    return Usage(**{each.name: getattr(one, each.name) + getattr(other, each.name) for each in fields(Usage)})
 
 
 # ---- drivers --------------------------------------------------------------------------------------------------------

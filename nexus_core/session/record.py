@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -176,8 +177,6 @@ def _is_unread(value: object) -> bool:
 
 def _nearest(seen: Iterable[str]) -> str:
     """Return the API whose replies have the most fields with these or similar names, or ""."""
-    from difflib import get_close_matches
-
     names = [name[:_LONGEST] for name in islice(seen, _MOST_COMPARED)]
     alike = {
         api: sum(bool(get_close_matches(name, usual, 1, _ALIKE)) for name in names) for api, usual in _USUAL.items()

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 FILE_DEPENDENT_KINDS = ("input", "sealed")
 """Kinds of steps that depend on files: a session belongs to the directory in which the last of these was made."""
+REPLY_KINDS = ("reply", "turn")
+"""Kinds of steps that settle the session's model. A call without a reply does not decide the model of the next turn."""
 INHERITED_OPTIONS = ("renderer", "permissions")
 """Options that a worker inherits from its parent, besides its model and the mode `server`."""
 
@@ -115,7 +117,7 @@ class SessionThread:
 
     def model(self, state: SessionState, settings: Settings) -> str:
         """Return the id of the model to call."""
-        return settings.model_id(self.options.model or state.stored_options.model or "")
+        return settings.model_id(self.options.model or _find_settled_model(state, settings) or "")
 
     def plan(self, state: SessionState, user_input: UserInput | None = None) -> CallPlan:
         """Plan the next call of the open turn, or of a preview with a user message."""
@@ -323,11 +325,14 @@ class SessionThread:
         Raises:
             ConflictError: Another writer has appended since.
         """
-        options, record = self._get_options(step), state.record
+        options, record = self._get_options(step, state), state.record
         if record is None:
-            record = self._create(options)
-        elif _find_changes(record, options):
-            record = self._update(options)
+            record = self._create(options, step)
+        else:
+            # A model without a reply must not become the former one of the next.
+            is_settled = _find_settled_model(state, self._get_settings(state)) == state.stored_options.model
+            if _merge_options(record.payload, options, step, is_settled=is_settled) != record.payload:
+                record = self._update(options, step, is_settled=is_settled)
         new: list[NewStep] = []
         if step.kind == "input" and self._starts(state, self._get_settings(state)):
             new.append(continue_step(None, self._count(build_session_start_step(self.runtime.now()), state)))
@@ -349,25 +354,25 @@ class SessionThread:
         """Forget what the last call has reported."""
         self._left_directory = self._missing_prefix = ""
 
-    def _create(self, options: SessionPayload) -> SessionRecord:
+    def _create(self, options: SessionPayload, step: NewStep) -> SessionRecord:
         """Create the session and return its record."""
         payload = SessionPayload(model="", cwd=str(self.runtime.cwd)).merge(options)
         try:
             return self._ledger.create(self.label, data=payload.to_json())
         except SessionExistsError:  # another writer was faster
-            return self._update(options)
+            return self._update(options, step)
 
-    def _update(self, options: SessionPayload) -> SessionRecord:
-        """Store new options with the session and return its record."""
+    def _update(self, options: SessionPayload, step: NewStep, *, is_settled: bool = True) -> SessionRecord:
+        """Store new options with the session, for a step, and return its record."""
         record = self._ledger.session(self.label)
         if record is None:  # deleted meanwhile
-            return self._create(options)
-        changes = _find_changes(record, options)
-        if changes.cwd is not None:
+            return self._create(options, step)
+        merged = _merge_options(record.payload, options, step, is_settled=is_settled)
+        if merged.cwd != record.payload.cwd:
             self._left_directory = self._find_left_directory(record)
-        if not changes:
+        if merged == record.payload:
             return record
-        return self._ledger.update(self.label, data=record.payload.merge(changes).to_json())
+        return self._ledger.update(self.label, data=merged.to_json())
 
     def reload(self) -> None:
         """Begin a new prefix with the next call."""
@@ -417,9 +422,12 @@ class SessionThread:
                     )
         return self._settings or Settings()
 
-    def _get_options(self, step: NewStep) -> SessionPayload:
+    def _get_options(self, step: NewStep, state: SessionState) -> SessionPayload:
         """Return what the session's record stores with a step: options, directory, profile."""
         options = self._stored_options
+        if step.kind == "input" and options.model is None and state.record is not None:
+            settled = _find_settled_model(state, self._get_settings(state))
+            options = options if settled is None else options.replace(model=settled)
         if step.kind in FILE_DEPENDENT_KINDS:
             options = options.replace(cwd=str(self.runtime.cwd))
         event = step.payload.event if isinstance(step.payload, InputPayload) else None
@@ -434,12 +442,45 @@ class SessionThread:
         return sizer.count_step(step, settings.get_number("truncation.tool_result_tokens", MAX_RESULT_TOKENS))
 
 
-def _find_changes(record: SessionRecord, options: SessionPayload) -> SessionPayload:
-    """Return the options that a session's record does not store yet."""
-    stored, changes = record.payload, options.subtract(record.payload)
+def _merge_options(
+    stored: SessionPayload, options: SessionPayload, step: NewStep, *, is_settled: bool
+) -> SessionPayload:
+    """Return what a session's record stores once a step is appended with these options.
+
+    Args:
+        stored: What it stores now.
+        options: The options.
+        step: The step.
+        is_settled: False if the stored model got no reply. Without a former model it is that of the first turn.
+    """
+    changes = options.subtract(stored)
     if stored.inherits is not None:  # a worker stays where it was sent
         changes = changes.without("cwd")
-    return changes if changes.profile or stored.profile else changes.without("profile")
+    if not (changes.profile or stored.profile):
+        changes = changes.without("profile")
+    merged = stored.merge(changes)
+    settled = stored.model if is_settled else ""
+    former = settled if stored.fallback_model is None else stored.fallback_model
+    if step.kind in REPLY_KINDS or merged.model == former:
+        return merged if stored.fallback_model is None else merged.without("fallback_model")
+    return merged.replace(fallback_model=former or "")
+
+
+def _find_settled_model(state: SessionState, settings: Settings) -> str | None:
+    """Return the session's model; after a closed turn that named another and got no reply, the one before it.
+
+    A first turn without a reply decides nothing either, if the settings name a model. That of a worker is its parent's
+    choice.
+    """
+    stored, turn = state.stored_options, state.turn
+    if turn is None or turn.is_open:
+        return stored.model
+    if stored.fallback_model is not None:  # the replies of the turn, if any, are of this one
+        return stored.fallback_model
+    if turn.replies:
+        return stored.model
+    is_first = state.newest.turns == 1 and turn.steps[-1].kind == "interrupted" and stored.parent is None
+    return "" if is_first and settings.model_id("") else stored.model
 
 
 def build_no_model_finding() -> Finding:

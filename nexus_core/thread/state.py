@@ -503,7 +503,7 @@ def add_usage(tip: Step | NewStep | None, step: NewStep) -> Usage | None:
     """Return the usage of a thread up to a step after `tip`; None if it is not stored with `tip`."""
     before = Usage() if tip is None else tip.payload.total_usage
     now = get_step_usage(step)
-    return before if before is None or now is None else add_usages([before, now])
+    return before if before is None or now is None else before + now
 
 
 def get_step_usage(step: Step | NewStep) -> Usage | None:
@@ -532,8 +532,7 @@ def sum_usage(cache: ThreadCache, tip: Step) -> Usage:
 
 def add_usages(usages: Iterable[Usage]) -> Usage:
     """Return the sum of usages."""
-    columns = zip(*map(_get_numbers, usages), strict=True)
-    return Usage(**dict(zip(_USAGE_FIELDS, map(sum, columns), strict=False)))
+    return sum(usages, start=Usage())
 
 
 def subtract_usage(spent: Usage, usage: Usage) -> Usage:

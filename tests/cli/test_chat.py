@@ -101,6 +101,30 @@ def test_a_provider_that_fails_is_an_error_and_the_next_message_works(cli: Cli, 
     assert again.out == "Back.\n"
 
 
+def test_a_model_that_gives_no_reply_does_not_become_that_of_the_session(cli: Cli, server: Server) -> None:
+    unknown = Answer({"error": {"message": "no such model"}}, status=404)
+    server.answers[:] = [streamed("openai", "One."), unknown, streamed("openai", "Two.", reply="r2")]
+
+    cli("chat", "-p", "Hi", "--session", "s", "--model", "gpt-4.1")
+    failed = cli("chat", "-p", "Hi", "--session", "s", "--model", "gpt-typo")
+    again = cli("chat", "-p", "Hi again", "--session", "s")
+
+    assert failed.code == 5
+    assert again.out == "Two.\n"
+    assert [each["model"] for each in server.bodies] == ["gpt-4.1", "gpt-typo", "gpt-4.1"]
+
+
+def test_a_wrong_model_of_a_first_message_gives_way_to_that_of_the_settings(cli: Cli, server: Server) -> None:
+    unknown = Answer({"error": {"message": "no such model"}}, status=404)
+    server.answers[:] = [unknown, streamed("openai", "Hello.")]
+
+    cli("chat", "-p", "Hi", "--session", "s", "--model", "gpt-typo")
+    again = cli("chat", "-p", "Hi again", "--session", "s")
+
+    assert again.out == "Hello.\n"
+    assert [each["model"] for each in server.bodies] == ["gpt-typo", "gpt-4o"]
+
+
 def test_only_the_final_reply_is_the_answer_where_tools_are_called(
     cli: Cli, nexus_home: Path, nexus: Nexus, server: Server
 ) -> None:

@@ -207,7 +207,7 @@ def test_every_command_can_be_used(work: Path) -> None:
         }.items():
             send(program, command)
             program.wait_for(expected)
-        program.type(CTRL_D)
+        send(program, "/quit")  # Ctrl-D would be lost while a command is running
 
         assert program.wait() == 0
 
@@ -232,6 +232,20 @@ def test_mistakes_have_an_error_and_the_chat_goes_on(work: Path) -> None:
         program.type(CTRL_D)
 
         assert program.wait() == 0
+
+
+@pytest.mark.usefixtures("server")
+def test_sessions_are_listed_in_one_line_each(work: Path, nexus: Nexus) -> None:
+    for label in ("chat-2026-11-18-131956", "b"):
+        nexus.session(label, model="claude-sonnet-4-5-20250929").ask("Why?")
+    with open_chat(work) as program:
+        send(program, "/session")
+        program.wait_for("tokens, costs and directories")
+        program.type(CTRL_D)
+        program.wait()
+
+    listed = [line.split() for line in program.lines if line.endswith("claude-sonnet-4-5-20250929")]
+    assert sorted(line[:2] for line in listed) == [["b", "1*"], ["chat-2026-11-18-131956", "1*"]]
 
 
 def test_an_error_of_the_provider_leaves_a_turn_that_can_be_resumed(work: Path, server: Server) -> None:

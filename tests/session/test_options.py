@@ -16,7 +16,7 @@ from nexus_core.transfer.exporter import import_export, read_export
 from nexus_core.types.assembled import AssembledContext
 from nexus_core.types.ledger import Step
 from tests.session.conftest import OpenNexus, OpenSession
-from tests.session.support import says
+from tests.session.support import calls, says
 
 GUIDES = {
     f".nexus3/skills/{name}/SKILL.md": f"---\nname: {name}\ndescription: A guide.\n---\nRead.\n"
@@ -41,6 +41,35 @@ def test_skills_stay_until_others_are_named_and_all_come_back_by_name(open_nexus
 
     both, logs, none = {"logs", "shop"}, {"logs"}, set[str]()
     assert told == [both, logs, logs, none, none, both, both]
+
+
+def test_model_named_within_a_turn_is_not_kept_without_a_reply(open_nexus: OpenNexus) -> None:
+    nexus = open_nexus()
+    nexus.session("s", model="gpt-4o").ask("Why?")
+    nexus.session("s").record(calls("t1"))
+    other = nexus.session("s", model="gpt-typo")
+    other.record([call.result("x") for call in other.pending_calls])
+    failed = other.next()
+
+    after = nexus.session("s").ask("Again?", interrupt=True)
+
+    assert (failed.model, after.model) == ("gpt-typo", "gpt-4o")
+
+
+@pytest.mark.parametrize("second", [None, "gpt-typo", "gpt-other-typo"])
+def test_first_model_without_a_reply_does_not_come_back(
+    open_nexus: OpenNexus, nexus_home: Path, second: str | None
+) -> None:
+    write_files(nexus_home, {"config.json": '{"provider": {"model": "gpt-4o"}}'})
+    nexus = open_nexus()
+    asked = []
+
+    for model in ("gpt-typo", second, None, None):
+        session = nexus.session("s", model=model)
+        asked.append(session.ask("Why?").model)
+        session.interrupt()
+
+    assert asked == ["gpt-typo", second or "gpt-4o", "gpt-4o", "gpt-4o"]
 
 
 def test_a_worker_may_be_told_of_all_skills_by_that_name(open_session: OpenSession, tmp_path: Path) -> None:

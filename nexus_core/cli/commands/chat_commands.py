@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
+from nexus_core.cli.output import format_time
 from nexus_core.cli.root import build_root_command
 from nexus_core.cli.run import report_error
 from nexus_core.cli.session_lookup import find_session, get_session_names
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
 
     from nexus_core.agents.events import AgentEvent
     from nexus_core.cli.commands.chat import Chat
+
+
+MAX_LISTED_SESSIONS = 20
+"""Sessions that fit on a screen."""
+MAX_LISTED_NAME_CHARACTERS = 28
+"""Characters of a name beside the other columns: a row with a longer one takes two lines of 80 columns."""
 
 
 class ChatCommand(NamedTuple):
@@ -196,7 +203,7 @@ class ChatCommandRunner:
         rows = [(f"/{each.name} {each.arguments}".rstrip(), each.help) for each in COMMANDS]
         self._chat.cli.console.table(rows)
         keys = "Enter sends; Alt-Enter or \\ Enter begin a line; Ctrl-X Ctrl-E opens an editor; "
-        self._say(keys + "Tab completes; Ctrl-C ends the turn, twice the chat. A message may begin with //.")
+        self._say(keys + "Tab completes; Ctrl-C ends the turn, twice the chat. // begins a message with a slash.")
 
     def _run_model(self, rest: str) -> None:
         if rest:
@@ -215,7 +222,7 @@ class ChatCommandRunner:
 
     def _run_session(self, rest: str) -> None:
         if not rest:
-            self._run_nexus("session", "list", *self._with_ledger())
+            self._list_sessions()
             return
         for name in ("model", "role"):  # another session has its own
             self._chat.given.pop(name, None)
@@ -223,6 +230,25 @@ class ChatCommandRunner:
         self._say(f"session {self._chat.name}")
         if self._chat.agent.session.is_open:
             self._say("Its last turn was not finished: /resume continues it, a new message ends it.")
+
+    def _list_sessions(self) -> None:
+        """Print the sessions that changed last, with what tells them apart, in 80 columns."""
+        from nexus_core.cli.commands.session.overview import read_all_overviews
+        from nexus_core.ledger.queries import find_newest_sessions
+
+        ledger = self._chat.nexus.ledger
+        records, left_out = find_newest_sessions(ledger, status="active", directory=None, limit=MAX_LISTED_SESSIONS)
+        found, damaged = read_all_overviews(ledger, records)
+        rows = [("SESSION", "TURNS", "CHANGED", "MODEL")]
+        for each in found:
+            turns = f"{each.turns:,}{'*' * bool(each.record.open_turn)}"
+            rows.append((each.record.label, turns, format_time(each.record.updated), each.model or "-"))
+        self._chat.cli.console.table(rows, styles=["bold"], right=[1], longest_name=MAX_LISTED_NAME_CHARACTERS)
+        if any(each.record.open_turn for each in found):
+            self._say("* the last turn was not finished")
+        more = f"{left_out:,} more; " if left_out else ""
+        broken = f"{len(damaged):,} damaged; " if damaged else ""
+        self._say(f"{more}{broken}/session NAME continues one; `nexus session list` has tokens, costs and directories.")
 
     def _run_fork(self, rest: str) -> None:
         if not rest:

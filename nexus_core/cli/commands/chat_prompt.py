@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 HISTORY_FILE = "chat_history"
 """Messages that were typed, in the Nexus home."""
 _PROMPT = "> "
+_QUESTION = "Run it? [y]es, [n]o, [a]lways in this chat: "
 _MAX_RESULT_CHARACTERS = 100
 _STYLE = Style.from_dict({"bottom-toolbar": "noreverse", "bottom-toolbar.text": "noreverse"})
 
@@ -195,8 +196,8 @@ class TerminalChat:
             return True
         arguments = to_compact_json(call.arguments)
         self._console.text(visible(f"{call.name} {arguments}"), wrap=True)
-        question = f"Run it ({reason})? [y]es, [n]o, [a]lways in this chat: "
-        answer = PromptSession[str](output=self._output).prompt(question).strip().lower()
+        self._say(f"It needs your permission: {reason}.")
+        answer = PromptSession[str](output=self._output).prompt(_QUESTION).strip().lower()
         if answer in {"a", "always"}:
             self._allowed.add(call.name)
         return answer in {"y", "yes", "a", "always"}
