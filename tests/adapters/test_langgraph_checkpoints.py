@@ -52,11 +52,13 @@ def texts(state: Any) -> list[str]:
     return [str(message.content) for message in state["messages"]]
 
 
-def test_saver_passes_the_conformance_tests_of_langgraph(world: ModuleType, work: Path, nexus_home: Path) -> None:
+def test_saver_passes_the_conformance_tests_of_langgraph(
+    world: ModuleType, work: Path, nexus_home: Path, ledger_url: str
+) -> None:
     assert nexus_home.is_dir()
 
     async def make() -> AsyncIterator[Any]:
-        with Nexus(work, ledger=MemoryLedger()) as nexus:
+        with Nexus(work, ledger=ledger_url) as nexus:
             yield world.NexusSaver(nexus)
 
     report = asyncio.run(world.validate(world.checkpointer_test(name="NexusSaver")(make)))

@@ -80,11 +80,11 @@ def test_any_changes_leave_the_items_that_langgraphs_own_store_has(
 
 
 def test_items_and_their_times_are_the_same_in_another_process(
-    world: SimpleNamespace, work: Path, nexus_home: Path
+    world: SimpleNamespace, work: Path, nexus_home: Path, ledger_url: str
 ) -> None:
     assert nexus_home.is_dir()
     value = {"text": "é\ud800\x00", "number": 1e300, "inf": float("inf"), "list": [None, True, {"deep": []}]}
-    with Nexus(work) as nexus:
+    with Nexus(work, ledger=ledger_url) as nexus:
         store = world.Ours(nexus)
         store.put(("users", "1"), "prefs", {"theme": "light"})
         first = store.get(("users", "1"), "prefs")
@@ -92,7 +92,7 @@ def test_items_and_their_times_are_the_same_in_another_process(
         store.put(("users", "2"), "gone", {"a": 1})
         store.delete(("users", "2"), "gone")
         kept = store.get(("users", "1"), "prefs")
-    with Nexus(work) as nexus:
+    with Nexus(work, ledger=ledger_url) as nexus:
         again = world.Ours(nexus).get(("users", "1"), "prefs")
         gone = world.Ours(nexus).get(("users", "2"), "gone")
 
@@ -101,9 +101,11 @@ def test_items_and_their_times_are_the_same_in_another_process(
     assert gone is None
 
 
-def test_two_programs_see_each_others_items(world: SimpleNamespace, work: Path, nexus_home: Path) -> None:
+def test_two_programs_see_each_others_items(
+    world: SimpleNamespace, work: Path, nexus_home: Path, ledger_url: str
+) -> None:
     assert nexus_home.is_dir()
-    with Nexus(work) as one, Nexus(work) as other:
+    with Nexus(work, ledger=ledger_url) as one, Nexus(work, ledger=ledger_url) as other:
         ours, theirs = world.Ours(one), world.Ours(other)
         for number in range(3):
             ours.put(("a",), f"ours {number}", {"n": number})
