@@ -25,6 +25,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nexus_core.deprecation import find_renamed
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Literal
@@ -375,6 +377,4 @@ _RENAMED = {
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        from nexus_core.deprecation import find_renamed
-
         return find_renamed(__name__, name, _RENAMED)

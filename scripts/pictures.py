@@ -27,6 +27,8 @@ THEMES = {"light": "DEFAULT_TERMINAL_THEME", "dark": "SVG_EXPORT_THEME"}
 SCRATCH = Path("/tmp/nexus-pictures")  # noqa: S108 - made anew, for its owner alone
 """Always the same, because its name is in the prompt and is counted."""
 _STEP = re.compile(r"\b01[0-9A-Z]{24}\b")
+_WHITE_FRAME, _GRAY_FRAME = 'stroke="rgba(255,255,255,0.35)"', 'stroke="rgba(128,128,128,0.5)"'
+"""The frame that rich draws, which is invisible on a white page, and one for light and dark pages."""
 
 
 def main() -> int:
@@ -167,6 +169,7 @@ def draw(command: str, printed: str, theme: str, name: str) -> str:
     console.print(Text.assemble(("$ ", "bold green"), (command, "bold")))
     console.print(Text.from_ansi(printed.rstrip("\n")))
     svg = console.export_svg(title="", theme=getattr(terminal_theme, theme), unique_id=name)
+    svg = svg.replace(_WHITE_FRAME, _GRAY_FRAME)
     # Fonts would be loaded from elsewhere.
     return re.sub(r"\s*@font-face \{.*?\}\n|\s*<!-- .*? -->", "\n", svg, flags=re.DOTALL)
 

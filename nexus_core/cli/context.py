@@ -7,10 +7,19 @@ import re
 import sys
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from io import TextIOWrapper
+from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from nexus_core.errors import ConfigError, MissingExtraError, NexusError, ProviderError, SummaryError, UsageError
+from nexus_core.errors import (
+    ConfigError,
+    FileError,
+    MissingExtraError,
+    NexusError,
+    ProviderError,
+    SummaryError,
+    UsageError,
+)
 from nexus_core.files.places import resolve_directory
 from nexus_core.nexus import Nexus
 from nexus_core.text.console import format_count
@@ -19,16 +28,16 @@ from nexus_core.text.safety import visible_line
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
-    from pathlib import Path
     from typing import TextIO
 
     from nexus_core.dialects.registry import DialectRegistry
     from nexus_core.host.manager import Host
+    from nexus_core.layers.agent_view import AgentView
     from nexus_core.text.console import Console
     from nexus_core.transcripts.base import TranscriptFormat
     from nexus_core.types.layers import LoadedLayers
     from nexus_core.types.ledger import Ledger
-    from nexus_core.types.plugins import HookCall, Problem
+    from nexus_core.types.plugins import Finding, HookCall, Problem
     from nexus_core.types.transcripts import TranscriptReader
 
 EXIT_OK = 0
@@ -44,6 +53,8 @@ EXIT_PROVIDER = 5
 EXIT_INTERNAL_ERROR = 70
 """A bug of Nexus or of a plugin; EX_SOFTWARE of sysexits.h."""
 EXIT_INTERRUPTED = 130
+UNREADABLE_FILE = "unreadable-file"
+"""Code of the finding about a text that cannot be read."""
 
 
 def get_exit_code(error: NexusError) -> int:
@@ -194,6 +205,21 @@ class CliContext:
             )
             raise ConfigError(f"not approved:\n{places}", hint="`nexus trust allow` decides about them")
 
+    def load_readable(self, nexus: Nexus) -> LoadedLayers:
+        """Load the layers of a directory for a command that sends none of their texts.
+
+        A text that cannot be read is a warning, since only the settings matter.
+        """
+        loaded, findings = load_readable_layers(nexus)
+        for finding in findings:
+            self.console.warning(visible_line(str(finding)))
+        return loaded
+
+    def note_outside_files(self, view: AgentView | None) -> None:
+        """Print the files of `--file` that are outside the project, because no rule is for them."""
+        for path in view.outside_files if view is not None else ():
+            self.console.message(visible_line(f"Outside the project: {path}; no rule of the project is for it"))
+
     @property
     def can_ask(self) -> bool:
         """True if a question can be asked at a terminal."""
@@ -224,6 +250,35 @@ class CliContext:
         import traceback
 
         self.console.message("".join(traceback.format_exception(error)))
+
+
+def load_readable_layers(nexus: Nexus) -> tuple[LoadedLayers, list[Finding]]:
+    """Return the loaded layers without texts that cannot be read, and findings about these.
+
+    Raises:
+        ConfigError: A settings file is malformed, or sets something that is not allowed.
+        FileError: A settings file cannot be read.
+    """
+    try:
+        return nexus.load(), []
+    except FileError as error:
+        from nexus_core.layers.diagnose import find_invalid_settings
+        from nexus_core.layers.load import load_layers
+
+        unreadable: list[FileError] = []
+        loaded = load_layers(nexus.host, nexus.request(), unreadable=unreadable)
+        if not unreadable or find_invalid_settings(loaded.settings, nexus.host):  # it is about something else
+            raise error from None
+        return loaded, [build_unreadable_finding(each) for each in unreadable]
+
+
+def build_unreadable_finding(error: FileError) -> Finding:
+    """Return the finding about a text that cannot be read."""
+    from nexus_core.types.plugins import Finding
+
+    message = f"{error.what}; {error.hint}" if error.hint else error.what
+    rest = "until then, commands that send it stop, and the instructions beside it are not checked"
+    return Finding(UNREADABLE_FILE, f"{message}; {rest}", Path(error.where) if error.where else None)
 
 
 def get_project_directory(nexus: Nexus) -> Path:

@@ -15,6 +15,8 @@ from nexus_core.context.prompt_loader import (
     PromptSource,
     get_system_info,
 )
+from nexus_core.host.manager import load_plugin
+from nexus_core.nexus import Nexus
 
 if TYPE_CHECKING:
     import os
@@ -130,8 +132,6 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
         if name == "TiktokenCounter":
-            from nexus_core.host.manager import load_plugin
-
             value = getattr(load_plugin("tiktoken_counter"), name)
         elif name in _HOMES:
             value = getattr(import_module(f"nexus_core.{_HOMES[name]}"), name)
@@ -152,7 +152,5 @@ class ContextLoader:
 
     def load(self, cwd: str | os.PathLike[str] | None = None) -> LoadedContext:
         """Find and merge all layers, fresh from disk, for an agent in a REPL."""
-        from nexus_core.nexus import Nexus
-
         place = cwd if cwd is not None else self._cwd if self._cwd is not None else "."
         return Nexus(place).context(mode="repl")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from nexus_core.files.places import defaults_directory, find_nexus_home
 from nexus_core.files.read import LayerReader, read_text
+from nexus_core.layers.load import choose_texts
+from nexus_core.nexus import Nexus
 from nexus_core.types.layers import Layer, LayerText, SkippedFile
 from nexus_core.types.settings import Settings
 
@@ -94,8 +96,6 @@ class _ProjectPromptSource:
     directory: Path
 
     def load(self) -> str | None:
-        from nexus_core.layers.load import choose_texts
-
         layer = Layer("local", self.directory / ".nexus3", "local", root=self.directory)
         text = LayerReader(layer).read_text(self.path)
         if isinstance(text, SkippedFile):
@@ -109,8 +109,6 @@ class _ProjectPromptSource:
 
 def get_system_info(is_repl: bool = True) -> str:
     """Return the text of the environment section: facts about the machine and the mode, one per line."""
-    from nexus_core.nexus import Nexus
-
     with Nexus(layers=False) as nexus:
         sections = nexus.context(mode="repl" if is_repl else "server").sections
     return next((section.text for section in sections if section.id == "environment"), "")

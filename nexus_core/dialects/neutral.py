@@ -20,6 +20,8 @@ from nexus_core.dialects.fields import (
     to_json_types,
 )
 from nexus_core.dialects.requests import read_each
+from nexus_core.dialects.rules import NEUTRAL_RULES
+from nexus_core.dialects.tools import read_tools
 from nexus_core.errors import MessageError, did_you_mean
 from nexus_core.types.messages import (
     ROLES,
@@ -294,8 +296,6 @@ class NeutralDialect:
     @property
     def rules(self) -> ApiRules:
         """Rules with only those limits that all APIs share."""
-        from nexus_core.dialects.rules import NEUTRAL_RULES
-
         return NEUTRAL_RULES
 
     def recognises(self, item: Mapping[str, Any]) -> bool:
@@ -337,8 +337,6 @@ def _read_tool(item: object) -> tuple[Tool, ...]:
     block = to_json_dict(item)
     if block.keys() <= _TOOL_FIELDS:
         return (decode_value(Tool, block),)
-    from nexus_core.dialects.tools import read_tools
-
     return read_tools([block], "openai")
 
 

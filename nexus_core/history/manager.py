@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, cast
 
+from nexus_core.config.schema import ContextConfig
 from nexus_core.dialects.fields import describe_json_value
 from nexus_core.dialects.registry import DEFAULT_DIALECT_NAME, get_default_registry
 from nexus_core.dialects.requests import count_message_bytes, count_option_bytes, count_tool_bytes
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from nexus_core.config.schema import ContextConfig
     from nexus_core.history.groups import SizedMessage
     from nexus_core.types.budget import TokenCounter
     from nexus_core.types.messages import ResultPart, Role, ToolCall
@@ -70,8 +70,6 @@ class ContextManager:
         *,
         now: Callable[[], datetime] = datetime.now,
     ) -> None:
-        from nexus_core.config.schema import ContextConfig
-
         self.config = config or ContextConfig()
         self._truncation = get_default_host().truncations().get(self.config.truncation_strategy)
         self._counter = token_counter or open_counter()

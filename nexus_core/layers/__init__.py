@@ -1,21 +1,21 @@
 """Layers of a directory: their settings, texts and MCP servers, and the prompt.
 
-load.py               layers found by plugins, settings merged, texts chosen, cleaned and turned into sections
-policy.py             the policy for project settings: user-only, tighten-only, and after approval
-mcp.py                MCP servers among the merged settings
-approval.py           approvals of programs, checked again right before a start
-context.py            LoadedContext: the prompt and settings of a directory, its layers, and a subagent's share
-agent_view.py         the view of another agent, and the files of Claude Code, Codex and Gemini CLI
-agent_instructions.py the files of Cursor, GitHub Copilot, opencode, goose and Cline
-agent_profiles.py     those agents, and the rules by which they read, with sources
-instruction_files.py  reading of their files: inside the project, within limits, with imports
-rule_files.py         rules with front matter, and the files that they are for
-path_globs.py         globs of paths, compiled once and within limits
-agent_settings.py     settings of those agents that decide which files they read
-on_demand.py          skills, subagents and commands that those agents load when they are used
-explain.py            origin of a setting, a file or a sentence, and the agents that read it
-diagnose.py           findings about settings and texts: invalid, unknown, duplicate, too large, uncacheable
-init.py               a new `.nexus3` directory, written as a whole or not at all
+load.py                layers found by plugins, settings merged, texts chosen, cleaned and turned into sections
+policy.py              the policy for project settings: user-only, tighten-only, and after approval
+mcp.py                 MCP servers among the merged settings
+approval.py            approvals of programs, checked again right before a start
+context.py             LoadedContext: the prompt and settings of a directory, its layers, and a subagent's share
+agent_view.py          the view of another agent, and the files of Claude Code, Codex and Gemini CLI
+agent_instructions.py  the files of Cursor, GitHub Copilot, opencode, goose and Cline
+agent_profiles.py      those agents, and the rules by which they read, with sources
+instruction_files.py   reading of their files: inside the project, within limits, with imports
+rule_files.py          rules with front matter, and the files that they are for
+path_globs.py          globs of paths, compiled once and within limits
+agent_settings.py      settings of those agents that decide which files they read
+on_demand.py           skills, subagents and commands that those agents load when they are used
+explain.py             origin of a setting, a file or a sentence, and the agents that read it
+diagnose.py            findings about settings and texts: invalid, unknown, duplicate, too large, uncacheable
+init.py                a new `.nexus3` directory, written as a whole or not at all
 
 `LayerLoader`, below, is the front of the room. It imports the other modules lazily, because every command imports it.
 """
@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 from nexus_core.config.load import read_early_settings
 from nexus_core.files.places import resolve_directory
+from nexus_core.types.layers import LoadedLayers
 from nexus_core.types.request import DEFAULT_MODE, Request, get_subagent_mode
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from nexus_core.errors import FileError
     from nexus_core.host.manager import Host
     from nexus_core.layers.context import LoadedContext
-    from nexus_core.types.layers import LoadedLayers
     from nexus_core.types.request import AgentMode
     from nexus_core.types.settings import Settings
 
@@ -94,7 +94,6 @@ class LayerLoader:
 
     def _load(self, request: Request, unreadable: list[FileError] | None = None) -> LoadedLayers:
         from nexus_core.layers.load import load_layers
-        from nexus_core.types.layers import LoadedLayers
 
         if not self._looks:
             return LoadedLayers()

@@ -14,7 +14,6 @@ from nexus_core.files.read import real_path
 from nexus_core.layers.agent_settings import is_contained_name
 from nexus_core.layers.instruction_files import RuleCondition
 from nexus_core.layers.on_demand import OnDemandFile
-from nexus_core.layers.rule_files import RuleFile, parse_rule
 from nexus_core.types.plugins import Finding
 
 if TYPE_CHECKING:
@@ -54,18 +53,16 @@ def _read_cursor_rule(
     reader: InstructionReader, place: SearchDirectory, path: Path, base: Path, *, is_nested: bool = False
 ) -> None:
     """Read a rule, or list it with its condition: its globs, its description, or its name in a message."""
-    text = reader.read_content(place, path)
-    if text is None:
+    rule = reader.read_rule(place, path, "Cursor does not read the rule")
+    if rule is None:
         return
-    rule = parse_rule(text)
     if rule.error is not None:
-        reader.note_front_matter(path, rule.error, "Cursor does not read the rule")
         reader.skip(place, path, "its front matter cannot be parsed")
         return
     always = str(rule.values.get("alwaysApply", "")).lower()
     if always not in {"", "true", "false"}:
         message = f"alwaysApply is {always!r}, neither true nor false; Cursor takes it for false"
-        reader.findings.append(Finding("profile-front-matter", message, path, _find_line(text, "alwaysApply")))
+        reader.findings.append(Finding("profile-front-matter", message, path, _find_line(rule.text, "alwaysApply")))
     patterns = rule.get_patterns("globs")
     if always == "true" and is_nested and not reader.works_in(base):
         where = base.relative_to(reader.cwd).as_posix()
@@ -112,12 +109,9 @@ def _read_copilot_instructions(reader: InstructionReader, place: SearchDirectory
             if path.suffix == ".md" and path.stem.lower() != "readme":
                 reader.note_ignored(place, path, "the name of such a file ends with .instructions.md")
             continue
-        text = reader.read_content(place, path)
-        if text is None:
+        rule = reader.read_rule(place, path, "it is shown as if it were for all files")
+        if rule is None:
             continue
-        rule = parse_rule(text)
-        if rule.error is not None:
-            reader.note_front_matter(path, rule.error, "it is shown as if it were for all files")
         patterns = rule.get_patterns("applyTo")
         is_for_all = not _FOR_ALL_FILES.isdisjoint(patterns)
         reader.add_rule(place, path, rule, RuleCondition(() if is_for_all else patterns, reader.project))
@@ -170,6 +164,7 @@ def _read_named_instructions(
         message = f"opencode would fetch {pattern}; it is not shown, because nothing is fetched here"
         reader.findings.append(Finding("profile-unread", message, named.path))
         return
+    known = len(reader.findings)
     if "\0" in pattern:
         found = None
     elif pattern.startswith(("~/", "/")):
@@ -184,7 +179,7 @@ def _read_named_instructions(
         message = f"opencode would read {pattern!r}; it is not shown, because it leads outside {reader.project}"
         reader.findings.append(Finding("profile-unread", message, named.path))
         return
-    if not found:
+    if not found and len(reader.findings) == known:  # otherwise the pattern was not evaluated, as its finding says
         message = f"opencode finds nothing for {pattern!r} in instructions"
         reader.findings.append(Finding("profile-ignored", message, named.path))
     for place, path in found:
@@ -273,13 +268,11 @@ def _list_cline_rules(reader: InstructionReader, place: SearchDirectory, directo
 
 
 def _read_cline_rule(reader: InstructionReader, place: SearchDirectory, path: Path) -> None:
-    text = reader.read_content(place, path)
-    if text is None:
+    rule = reader.read_rule(place, path, "Cline reads it with its front matter, for all files")
+    if rule is None:
         return
-    rule = parse_rule(text)
     if rule.error is not None:
-        reader.note_front_matter(path, rule.error, "Cline reads it with its front matter, for all files")
-        rule = RuleFile({}, text)
+        rule = rule._replace(body=rule.text, error=None)
     patterns = rule.get_patterns("paths")
     if "paths" in rule.values and not patterns:
         reader.skip(place, path, "paths is empty")

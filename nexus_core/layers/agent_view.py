@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from nexus_core.errors import UnknownNameError
 from nexus_core.files.read import real_path
 from nexus_core.layers import OWN_PROFILE
+from nexus_core.layers.agent_instructions import read_cline, read_copilot, read_cursor, read_goose, read_opencode
 from nexus_core.layers.agent_profiles import PROFILES, AgentProfile
 from nexus_core.layers.agent_settings import (
     AgentHomes,
@@ -32,8 +33,6 @@ from nexus_core.layers.context import LoadedContext
 from nexus_core.layers.instruction_files import POLICY_LABEL, InstructionReader, RuleCondition, SearchDirectory
 from nexus_core.layers.load import build_layer_sections
 from nexus_core.layers.on_demand import ON_DEMAND_PATHS, OnDemandFile, is_on_demand_file
-from nexus_core.layers.rule_files import parse_rule
-from nexus_core.layers.agent_instructions import read_cline, read_copilot, read_cursor, read_goose, read_opencode
 from nexus_core.types.base import dataclass
 from nexus_core.types.layers import LayerText, LoadedLayers, SkippedFile
 
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class ProfileView:
+class AgentView:
     """The instruction files that an agent would read in a directory.
 
     Attributes:
@@ -56,6 +55,7 @@ class ProfileView:
         on_demand: Files that it adds while it works.
         is_complete: False if there are too many files to list all that are added on demand.
         whole_sizes: By each file that a limit cuts, its full size in characters.
+        outside_files: Files that it was to work on, and that are outside the project.
     """
 
     agent: str
@@ -65,6 +65,7 @@ class ProfileView:
     on_demand: tuple[OnDemandFile, ...] = ()
     is_complete: bool = True
     whole_sizes: Mapping[Path, int] = field(default_factory=dict, hash=False)
+    outside_files: tuple[Path, ...] = ()
 
     @property
     def profile(self) -> AgentProfile:
@@ -80,7 +81,7 @@ def read_agent_view(
     nested: bool = True,
     files: Sequence[Path] = (),
     list_nested: Callable[[], FileListing] | None = None,
-) -> ProfileView:
+) -> AgentView:
     """Return what an agent would read when it is started in a directory.
 
     The findings name files that Nexus refuses to read for safety (`profile-unread`), files beyond the agent's limit
@@ -109,7 +110,7 @@ def read_agent_view(
     _INSTRUCTION_READERS[agent](reader)
     if nested:
         reader.add_on_demand_files(agent)
-    return ProfileView(
+    return AgentView(
         agent,
         tuple(reader.texts),
         (*settings.findings, *reader.findings),
@@ -117,7 +118,13 @@ def read_agent_view(
         tuple(sorted(reader.on_demand)),
         reader.is_complete,
         reader.whole_sizes,
+        tuple(file for file in targets if not _is_inside(file, reader.project)),
     )
+
+
+def _is_inside(file: Path, project: Path) -> bool:
+    """True if a path leads into a project by its name, which globs are compared with, or by its links."""
+    return file.is_relative_to(project) or real_path(file).is_relative_to(real_path(project))
 
 
 # ---- Claude Code -------------------------------------------------------------------------------------------------
@@ -188,13 +195,9 @@ def _read_rule(reader: InstructionReader, place: SearchDirectory, path: Path, ba
     if reader.is_excluded(path):
         reader.skip(place, path, "claudeMdExcludes names it")
         return
-    text = reader.read_content(place, path)
-    if text is None:
-        return
-    rule = parse_rule(text)
-    if rule.error is not None:
-        reader.note_front_matter(path, rule.error, "it is read without its front matter, for all files")
-    reader.add_rule(place, path, rule, RuleCondition(rule.get_patterns("paths"), base))
+    rule = reader.read_rule(place, path, "it is read without its front matter, for all files")
+    if rule is not None:
+        reader.add_rule(place, path, rule, RuleCondition(rule.get_patterns("paths"), base))
 
 
 def _find_nested_claude(reader: InstructionReader, agents: str) -> None:

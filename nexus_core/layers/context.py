@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nexus_core.config.schema import Config
-    from nexus_core.layers.agent_view import ProfileView
+    from nexus_core.layers.agent_view import AgentView
     from nexus_core.types.layers import Layer, LayerConfig, LayerText, LoadedLayers
     from nexus_core.types.mcp import MCPServerWithOrigin
 
@@ -66,7 +66,7 @@ class LoadedContext:
     parent: LoadedContext | None = None
     added: tuple[LayerText, ...] = ()
     override: str | None = None
-    agent_view: ProfileView | None = None
+    agent_view: AgentView | None = None
 
     @property
     def system_prompt(self) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nexus_core.config.pointers import dotted_to_pointer, pointer_to
 from nexus_core.config.servers import normalize_servers
 from nexus_core.config.validate import DISABLED_KEY, find_config_errors, import_settings_models, list_invalid_settings
+from nexus_core.dialects.registry import BUILT_IN_NAMES, get_default_registry
 from nexus_core.errors import FileError, did_you_mean
 from nexus_core.files.read import MAX_FILE_BYTES, LayerReader, read_text
 from nexus_core.layers.agent_settings import MAX_CODEX_BYTES, AgentSettings, find_agent_homes, read_codex_settings
@@ -200,8 +201,6 @@ def suggest_provider(name: str, loaded: LoadedLayers, host: Host) -> str:
 
     Many servers are compatible with a known API, so a name of its own may be right.
     """
-    from nexus_core.dialects.registry import BUILT_IN_NAMES, get_default_registry
-
     if name in BUILT_IN_NAMES:
         return ""
     known = {*get_default_registry(host).names, *host.providers(loaded)}

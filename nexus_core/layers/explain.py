@@ -20,6 +20,7 @@ from nexus_core.files.tree import list_files
 from nexus_core.layers import OWN_PROFILE
 from nexus_core.layers.agent_profiles import PROFILES
 from nexus_core.layers.agent_settings import OPENCODE_CONFIGS, build_agent_home_layer, find_agent_homes
+from nexus_core.layers.agent_view import read_agent_view
 from nexus_core.layers.context import LoadedContext
 from nexus_core.layers.instruction_files import strip_html_comments
 from nexus_core.layers.on_demand import (
@@ -29,7 +30,6 @@ from nexus_core.layers.on_demand import (
     OnDemandFile,
     list_user_directories,
 )
-from nexus_core.layers.agent_view import read_agent_view
 from nexus_core.text.front_matter import FrontMatterError, read_front_matter
 from nexus_core.text.sentences import SentenceMatcher
 from nexus_core.types.layers import Layer
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from nexus_core.files.tree import FileListing
-    from nexus_core.layers.agent_view import ProfileView
+    from nexus_core.layers.agent_view import AgentView
     from nexus_core.types.layers import LayerText, LoadedLayers, SkippedFile
     from nexus_core.types.plugins import Finding
     from nexus_core.types.prompt import Section
@@ -228,7 +228,7 @@ class AgentFileIndex:
 def build_agent_indexes(
     cwd: Path,
     loaded: LoadedLayers,
-    view: ProfileView | None,
+    view: AgentView | None,
     *,
     root: Path,
     files: Mapping[Path, str],

@@ -17,7 +17,7 @@ from nexus_core.layers.agent_settings import build_agent_home_layer
 from nexus_core.layers.load import choose_texts
 from nexus_core.layers.on_demand import OnDemandFile, list_on_demand_files
 from nexus_core.layers.path_globs import GlobCompiler
-from nexus_core.layers.rule_files import list_rule_globs
+from nexus_core.layers.rule_files import list_rule_globs, parse_rule
 from nexus_core.text.safety import AGENT_INSTRUCTIONS_TITLE
 from nexus_core.types.layers import Layer, LayerText, SkippedFile
 from nexus_core.types.plugins import Finding
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from nexus_core.layers.agent_settings import AgentHomes, AgentSettings
     from nexus_core.layers.path_globs import PathGlobs
     from nexus_core.layers.rule_files import RuleFile
-    from nexus_core.text.front_matter import FrontMatterError
 
 MAX_IMPORT_LOOKUPS = 4_000  # words after an @; without a limit, a file full of them would take many seconds
 MAX_RULE_FILES = 1_000  # files in one directory of rules
@@ -247,10 +246,22 @@ class InstructionReader:
         message = f"{self.profile.name} would read this; it is not shown: {reason}"
         self.findings.append(Finding("profile-unread", message, path))
 
-    def note_front_matter(self, path: Path, error: FrontMatterError, consequence: str) -> None:
-        """Record front matter that cannot be parsed, with its line, and what the agent does then."""
-        message = f"front matter that cannot be parsed: {error}; {consequence}"
-        self.findings.append(Finding("profile-front-matter", message, path, error.line))
+    def read_rule(self, place: SearchDirectory, path: Path, consequence: str) -> RuleFile | None:
+        """Return a rule, once, or None if it must not or cannot be read.
+
+        Args:
+            place: The directory in which it was searched for.
+            path: The file.
+            consequence: For the finding about front matter that cannot be parsed: what the agent does then.
+        """
+        text = self.read_content(place, path)
+        if text is None:
+            return None
+        rule = parse_rule(text)
+        if rule.error is not None:
+            message = f"front matter that cannot be parsed: {rule.error}; {consequence}"
+            self.findings.append(Finding("profile-front-matter", message, path, rule.error.line))
+        return rule
 
     def note_ignored(self, place: SearchDirectory, path: Path, reason: str, line: int = 0) -> None:
         """Record a file that its author meant for the agent, and that the agent ignores."""

@@ -7,6 +7,7 @@ may only tighten permissions. A setting that starts a program or opens a connect
 from __future__ import annotations
 
 from dataclasses import replace
+from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.config.load import MAX_ANCESTOR_DEPTH
@@ -345,8 +346,6 @@ class _PolicyEnforcer:
 
 def _find_unapproved(part: ActiveSetting) -> list[Finding]:
     """Return a finding for a setting that would take effect if approved, or none for a disabled server."""
-    from shlex import quote
-
     from nexus_core.trust.fingerprint import name_effect
     from nexus_core.trust.report import is_waiting, summarize_setting
 

@@ -29,11 +29,13 @@ class RuleFile(NamedTuple):
     """A rule, parsed.
 
     Attributes:
+        text: The whole file.
         values: The fields of its front matter; {} without one, or if it cannot be parsed.
         body: The text below the front matter.
         error: Why the front matter cannot be parsed; None if it can, or if there is none.
     """
 
+    text: str
     values: Mapping[str, FlowValue]
     body: str
     error: FrontMatterError | None = None
@@ -49,13 +51,13 @@ class RuleFile(NamedTuple):
 def parse_rule(text: str) -> RuleFile:
     """Return a rule with its front matter. A file without front matter is all body."""
     if text.partition("\n")[0].rstrip() != FRONT_MATTER_FENCE:
-        return RuleFile({}, text)
+        return RuleFile(text, {}, text)
     try:
         head = read_front_matter(_quote_patterns(text))
     except FrontMatterError as error:
         _, closing, body = text.partition("\n")[2].partition(f"\n{FRONT_MATTER_FENCE}")
-        return RuleFile({}, body.partition("\n")[2] if closing else text, error)
-    return RuleFile(head.values, head.body)
+        return RuleFile(text, {}, body.partition("\n")[2] if closing else text, error)
+    return RuleFile(text, head.values, head.body)
 
 
 def list_rule_globs(patterns: Sequence[str], *, at_any_depth: bool = False) -> list[str]:

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import shutil
+import signal
+import subprocess
 import sys
 import threading
 from contextlib import contextmanager, nullcontext, suppress
@@ -382,9 +386,6 @@ def find_pager() -> str:
         command = DEFAULT_PAGER
     if command in ("", "cat"):
         return ""
-    import shlex
-    import shutil
-
     try:
         program = next((word for word in shlex.split(command) if "=" not in word), "")
     except ValueError:  # the shell will say what is wrong with it
@@ -443,8 +444,6 @@ class Pager:
         if self._process is None:
             self.flush()
             return
-        import signal
-
         # The terminal sends an interrupt to both, and the pager has its own use for it.
         is_main = threading.current_thread() is threading.main_thread()
         before = signal.signal(signal.SIGINT, signal.SIG_IGN) if is_main else None
@@ -458,8 +457,6 @@ class Pager:
                 signal.signal(signal.SIGINT, before)
 
     def _start(self) -> None:
-        import subprocess
-
         environment = {"LESS": _LESS_OPTIONS, "LV": "-c", **os.environ}
         with suppress(OSError):
             self._stream.flush()

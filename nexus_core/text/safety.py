@@ -22,6 +22,8 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from nexus_core.types.base import blake2b
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -662,8 +664,6 @@ def fence_text(text: str, name: str, note: str) -> str:
         name: The kind of text, in capitals.
         note: A remark for the model.
     """
-    from nexus_core.types.base import blake2b
-
     body = text.strip("\n")
     digest = blake2b(body.encode("utf-8", "surrogatepass")).hexdigest()
     # Longer until it does not occur in the text: the author of the text could know the digest of a part of it.

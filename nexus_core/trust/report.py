@@ -11,6 +11,8 @@ from difflib import unified_diff
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.text.safety import one_line
+from nexus_core.text.secrets import hide_command_secrets, hide_secrets
+from nexus_core.trust.fingerprint import describe_server, split_server_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,9 +35,6 @@ def is_waiting(part: ActiveSetting) -> bool:
 
 def summarize_setting(part: ActiveSetting) -> str:
     """Describe its effect in one line, without values that look like secrets."""
-    from nexus_core.text.secrets import hide_command_secrets, hide_secrets
-    from nexus_core.trust.fingerprint import describe_server, split_server_command
-
     content = _parse_content(part)
     if content.get("kind") != "server":
         return hide_command_secrets(one_line(part.summary))

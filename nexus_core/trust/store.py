@@ -22,11 +22,12 @@ from nexus_core.files.write import file_lock, make_directories, write_text_atomi
 from nexus_core.trust.coverage import add_code_digests, matches_quickly
 from nexus_core.trust.fingerprint import HOME_POINTER, build_home_content
 from nexus_core.types.base import dataclass
+from nexus_core.types.mcp import ActiveSetting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from nexus_core.types.mcp import ActiveSetting, TrustDecision
+    from nexus_core.types.mcp import TrustDecision
 
 MAX_STORE_BYTES = 16 * 1024 * 1024
 """Largest trust store that is read: thousands of approvals, or dozens that cover 2,000 files each."""
@@ -324,8 +325,6 @@ def find_home_setting(home: Path) -> ActiveSetting | None:
     """Return the user's own settings as a setting that needs approval, or None if no repository holds them."""
     if find_home_repository(home) is None or not os.path.isdir(home):  # noqa: PTH112 - never fails
         return None
-    from nexus_core.types.mcp import ActiveSetting
-
     summary = f"the settings in {home} as your own"
     return ActiveSetting(
         path=home, layer="global", pointer=HOME_POINTER, line=0, summary=summary, content=build_home_content(home)

@@ -102,6 +102,16 @@ def test_own_price_in_settings_counts(cli: Cli, costly: Nexus, nexus_home: Path)
     assert " $0.1100 " in next(line for line in cli("session", "list").out.splitlines() if line.startswith("other"))
 
 
+def test_own_price_counts_beside_instructions_that_cannot_be_read(
+    cli: Cli, costly: Nexus, nexus_home: Path, work: Path
+) -> None:
+    del costly
+    write_files(nexus_home, {"config.json": '{"models": {"acme-1": {"price": {"input": 1, "output": 10}}}}'})
+    (work / "NEXUS.md").write_bytes(b"Caf\xe9\n")
+
+    assert " $0.1100 " in next(line for line in cli("session", "list").out.splitlines() if line.startswith("other"))
+
+
 @pytest.mark.parametrize("form", ["markdown", "html"])
 @pytest.mark.usefixtures("costly")
 def test_exports_have_the_cost_of_every_turn(cli: Cli, form: str) -> None:

@@ -104,6 +104,20 @@ def test_a_changed_file_is_blamed_with_what_it_costs(cli: Cli, talk: Talk, sessi
     assert min(found["stable"], found["again"], found["new"]) > 0
 
 
+def test_a_line_that_is_added_replaces_none(cli: Cli, talk: Talk, session: Session, work: Path) -> None:
+    write_files(work, {"NEXUS.md": "Be kind.\n"})
+    talk("One")
+    write_files(work, {"NEXUS.md": "Be kind.\n\nBe brief.\n"})
+    session.reload()
+    talk("Two")
+
+    lines = cli("diff", "auth-bug").out.splitlines()
+
+    place = next(index for index, line in enumerate(lines) if re.fullmatch(r"  line \d+:", line))
+    assert lines[place + 1] == "  + Be brief."
+    assert not any(line.startswith("  - ") for line in lines)
+
+
 def test_another_tool_is_blamed(cli: Cli, talk: Talk, nexus: Nexus) -> None:
     talk("Why?")
     other = nexus.session("auth-bug", tools=[*TOOLS, {"name": "grep", "input_schema": {"type": "object"}}])

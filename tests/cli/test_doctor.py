@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from nexus_core import Nexus
 from nexus_core.testing import write_files
 from tests.conftest import Cli, InstallPlugin
 
@@ -367,6 +368,44 @@ def test_a_text_that_is_not_utf_8_is_one_finding_among_others(cli: Cli, work: Pa
     assert findings["unreadable-file"]["path"] == f"{work}/AGENTS.md"
     assert findings["unreadable-file"]["message"].startswith("not UTF-8: byte 0xe9 at offset 3; save the file as UTF-8")
     assert findings["volatile-text"]["path"] == f"{nexus_home}/NEXUS.md"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["tokens", "notes.txt"],
+        ["memory", "list"],
+        ["memory", "search", "why"],
+        ["session", "replay", "s"],
+        ["session", "stats", "s"],
+        ["context", "--session", "s"],
+        ["context", "chat.json"],
+        ["context", "--as", "claude"],
+        ["status"],
+    ],
+    ids=" ".join,
+)
+def test_a_text_that_is_not_utf_8_does_not_stop_commands_that_do_not_send_it(
+    cli: Cli, work: Path, nexus: Nexus, command: list[str]
+) -> None:
+    chat = json.dumps([{"role": "user", "content": "Why?"}])
+    write_files(work, {"notes.txt": "A word.\n", "NEXUS.md": "Be kind.\n", "chat.json": chat})
+    session = nexus.session("s", model="gpt-4o")
+    session.ask("Why?")
+    session.record({"role": "assistant", "content": "Because."})
+    (work / "NEXUS.md").write_bytes(b"Caf\xe9\n")
+
+    outcome = cli(*command)
+
+    assert outcome.code == 0
+    assert "Error" not in outcome.err
+    assert outcome.out if command[0] != "memory" else "not UTF-8" in outcome.err
+
+
+def test_the_status_says_that_a_prompt_is_counted_without_an_unreadable_file(cli: Cli, work: Path) -> None:
+    (work / "NEXUS.md").write_bytes(b"Caf\xe9\n")
+
+    assert "tokens without 1 unreadable file (" in " ".join(cli("status").out.split())
 
 
 def test_a_text_that_is_not_utf_8_does_not_hide_invalid_settings(cli: Cli, work: Path) -> None:

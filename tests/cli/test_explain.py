@@ -409,6 +409,14 @@ def test_for_another_agent_only_that_one_answers(cli: Cli, work: Path) -> None:
     )
 
 
+@pytest.mark.usefixtures("project")
+def test_a_rule_is_in_the_prompt_of_another_agent_for_a_file_that_it_matches(cli: Cli, work: Path) -> None:
+    outcomes = [cli("explain", "--as", "claude", "--file", f"src/{name}", "No enums").out for name in ("a.ts", "a.py")]
+
+    assert f"{work}/.claude/rules/ts.md:4  in the prompt" in outcomes[0]
+    assert outcomes[1] == f"{work}/.claude/rules/ts.md:4  loaded on demand, for files that match src/*.ts\n"
+
+
 def test_a_sentence_that_a_limit_cuts_off_says_where(cli: Cli, work: Path) -> None:
     write_files(work, {".git/HEAD": "", "AGENTS.md": "x" * 33_000 + "\nBeyond the limit.\n"})
 

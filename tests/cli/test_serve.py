@@ -168,26 +168,54 @@ def test_programs_of_the_page_run(
     work: Path, model: Server, cli: Cli, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = (ROOT / "docs/how-to/serve-agents.md").read_text(encoding="utf-8")
-    (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    program, _ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     commands, curl = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
-    printed = answer = ""
     with serve(work) as process:
         address = read_address(process)
         for line in commands.splitlines():
             assert cli(*shlex.split(line)[1:]).code == 0, line
-            if line.startswith("nexus rpc get_messages"):
-                cli("rpc", "destroy_agent", "reviewer")
-                capsys.readouterr()
-                exec(program.replace("claude-sonnet-5", "gpt-4o"), {})  # noqa: S102 - our own page
-                printed = capsys.readouterr().out
-                monkeypatch.setenv("TOKEN", address["token"])
-                given = curl.replace("http://127.0.0.1:8765", address["url"])
-                answer = subprocess.run(["/bin/sh", "-c", given], capture_output=True, text=True, check=True).stdout
+        capsys.readouterr()
+        exec(program.replace("claude-sonnet-5", "gpt-4o"), {})  # noqa: S102 - our own page
+        printed = capsys.readouterr().out
+        monkeypatch.setenv("TOKEN", address["token"])
+        given = curl.replace("http://127.0.0.1:8765", address["url"])
+        answer = subprocess.run(["/bin/sh", "-c", given], capture_output=True, text=True, check=True).stdout
+        cli("rpc", "shutdown")
         assert process.wait(60) == 0
 
     assert printed == "# Hello\n\nIt is *nice*."
     assert json.loads(answer)["result"]["model"] == "gpt-4o"
     assert len(model.bodies) == 2
+
+
+def test_the_page_s_example_of_a_permission_question_asks(
+    work: Path, model: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (ROOT / "docs/how-to/serve-agents.md").read_text(encoding="utf-8")
+    _, program = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    call = ("nexus_create", {"agent_id": "counter", "task": "Count the files."})
+    model.answers[:] = [
+        streamed("openai", "", call),
+        streamed("openai", "Three files.", reply="r2"),
+        streamed("openai", "There are three.", reply="r3"),
+    ]
+    questions: list[str] = []
+
+    def allow(question: str) -> str:
+        questions.append(question)
+        return "y"
+
+    monkeypatch.setattr("builtins.input", allow)
+    with serve(work) as process:
+        read_address(process)
+        exec(program, {})  # noqa: S102 - our own page
+        with Client() as client:
+            client.shutdown()
+        assert process.wait(60) == 0
+
+    (question,) = questions
+    assert question.startswith("nexus_create {'agent_id': 'counter'")
+    assert capsys.readouterr().out == "There are three."
 
 
 def test_port_in_use_is_a_clear_error(cli: Cli, work: Path) -> None:

@@ -253,9 +253,42 @@ def test_a_rule_for_some_files_is_shown_for_such_a_file_and_listed_otherwise(cli
     assert "Use strict types." in there.out
 
 
-@pytest.mark.parametrize("command", ["show", "layers", "doctor", "context"])
-def test_a_file_without_another_agent_is_a_usage_error(cli: Cli, command: str) -> None:
-    outcome = cli(command, "--file", "a.ts")
+@pytest.mark.parametrize(
+    "command",
+    [("show",), ("show", "--json"), ("layers",), ("doctor",), ("context",), ("explain", "Be brief.")],
+    ids=" ".join,
+)
+def test_a_file_outside_the_project_is_noted(cli: Cli, work: Path, command: tuple[str, ...]) -> None:
+    write_files(work, {".git/HEAD": "", "AGENTS.md": "Be brief.\n"})
+
+    outside, inside = (cli(*command, "--as", "cursor", "--file", name) for name in ("../elsewhere.ts", "src/a.ts"))
+
+    assert f"Outside the project: {work.parent}/elsewhere.ts; no rule of the project is for it" in outside.err
+    assert "Outside the project" not in inside.err
+
+
+def test_a_link_of_the_project_is_a_file_of_the_project(cli: Cli, work: Path) -> None:
+    rule = "---\nglobs: src/*.ts\n---\nUse strict types.\n"
+    write_files(work, {".git/HEAD": "", ".cursor/rules/ts.mdc": rule, "src/b.ts": ""})
+    write_files(work.parent, {"elsewhere.ts": ""})
+    (work / "src/a.ts").symlink_to(work.parent / "elsewhere.ts")
+
+    shown = cli("show", "--as", "cursor", "--file", "src/a.ts")
+
+    assert "Use strict types." in shown.out
+    assert "Outside the project" not in shown.err
+
+
+def test_an_empty_file_is_a_usage_error(cli: Cli) -> None:
+    outcome = cli("show", "--as", "cursor", "--file", "")
+
+    assert outcome.code == 2
+    assert "--file must not be empty" in outcome.err
+
+
+@pytest.mark.parametrize("command", [("show",), ("layers",), ("doctor",), ("context",), ("explain", "Be brief.")])
+def test_a_file_without_another_agent_is_a_usage_error(cli: Cli, command: tuple[str, ...]) -> None:
+    outcome = cli(*command, "--file", "a.ts")
 
     assert outcome.code == 2
     assert "--file is about the rules of another agent" in outcome.err

@@ -23,7 +23,7 @@ from tests.cli.session.conftest import Talk, talk  # noqa: F401 - a fixture
 from tests.conftest import Cli
 from tests.effort import sampled
 from tests.terminal import run_in_terminal
-from tests.transcripts.support import SAMPLES
+from tests.transcripts.support import SAMPLES, write_opencode_tree
 
 LONG = "".join(f"Rule {number} of many.\n\n" for number in range(200))
 
@@ -280,6 +280,24 @@ def test_menu_shows_the_first_message_of_each_conversation(work: Path, user: Pat
     lines = screen.text.splitlines()
     assert next(line for line in lines if line.startswith("1 ")).endswith("  Which loaves cost more than four francs?")
     assert next(line for line in lines if line.startswith("2 ")).endswith("  Which beds need water?")
+
+
+def test_menu_begins_with_the_newest_conversation_of_this_directory_even_if_it_is_in_many_files(
+    work: Path, user: Path
+) -> None:
+    session = write_opencode_tree(user / ".local/share/opencode")
+    info = json.loads(session.read_text(encoding="utf-8")) | {"directory": str(work)}
+    session.write_text(json.dumps(info), encoding="utf-8")
+    os.utime(session, (1_600_000_000,) * 2)
+
+    screen = run_in_terminal(
+        ["context"], work, columns=300, keys={QUESTION: "q\n"}, variables={"HOME": str(user), **NO_OTHERS}
+    )
+
+    first, second = (next(line for line in screen.text.splitlines() if line.startswith(f"{n} ")) for n in (1, 2))
+    assert first.split()[1] == "OpenCode"
+    assert f"{work} (here)  How warm is the oven?" in first
+    assert "(here)" not in second
 
 
 def test_number_takes_another_transcript(work: Path, user: Path) -> None:

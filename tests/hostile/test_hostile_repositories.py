@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 OWN_STYLES = re.compile(r"\x1b\[(?:0|1|2|31|32|33)m")
 MEMORY_LIMIT = 100 * 1024 * 1024
 MAX_EFFORT = 200  # times adding up 200,000 numbers for one command; 58 at most were measured
-LOADING = ("show", "show --json", "config show", "trust status", "", "a program")
+LOADING = ("show", "show --json", "config show", "trust status", "a program")
 ON_A_TERMINAL = ("a stdio server in mcp.json", "escapes in settings", "escapes in texts", "hidden characters")
 TRACED = ("a stdio server in mcp.json", "hooks and commands of git", "modules that shadow others")
 
@@ -66,6 +66,8 @@ def test_looking_at_a_hostile_repository_does_nothing(visit: Visit, repository: 
     assert repository.is_refused in {None, codes == {3}}
     # The doctor lists settings that are wrong and goes on; of what it cannot read, it says no more than the others.
     assert not repository.is_refused or report.command("doctor").code in {1, 3}
+    # The summary counts without a text that cannot be read, and says so.
+    assert not repository.is_refused or report.command("").code == 3 or "unreadable-file" in report.command("").out
     assert report.memory < MEMORY_LIMIT
     assert {ran.command: ran.effort for ran in report.commands if ran.effort > MAX_EFFORT} == {}
 

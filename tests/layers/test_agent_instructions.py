@@ -7,29 +7,14 @@ from pathlib import Path
 import pytest
 
 from nexus_core.layers.agent_settings import AgentHomes, build_default_homes
-from nexus_core.layers.agent_view import ProfileView, read_agent_view
+from nexus_core.layers.agent_view import AgentView, read_agent_view
 from nexus_core.testing import write_files
 from tests.timing import assert_linear, assert_quick
 
 RULE_AGENTS = ["cursor", "copilot", "opencode", "goose", "cline"]
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    directory = tmp_path / "home"
-    directory.mkdir()
-    return directory
-
-
-@pytest.fixture
-def repository(tmp_path: Path) -> Path:
-    directory = tmp_path / "code" / "shop"
-    (directory / ".git").mkdir(parents=True)
-    (directory / "web").mkdir()
-    return directory
-
-
-def read_as(agent: str, cwd: Path, home: Path, *files: str, **variables: str) -> ProfileView:
+def read_as(agent: str, cwd: Path, home: Path, *files: str, **variables: str) -> AgentView:
     """The view of a user whose home is `home`, who works on some files."""
     defaults = build_default_homes(home, system=home / "system")
     homes = AgentHomes(
@@ -38,15 +23,15 @@ def read_as(agent: str, cwd: Path, home: Path, *files: str, **variables: str) ->
     return read_agent_view(agent, cwd, homes, files=[Path(file) for file in files])
 
 
-def bodies(view: ProfileView) -> list[str]:
+def bodies(view: AgentView) -> list[str]:
     return [text.text.strip() for text in view.texts]
 
 
-def reasons(view: ProfileView) -> dict[Path, str]:
+def reasons(view: AgentView) -> dict[Path, str]:
     return {each.path: each.reason for each in view.skipped if each.reason != "not there"}
 
 
-def conditions(view: ProfileView, root: Path) -> dict[str, str]:
+def conditions(view: AgentView, root: Path) -> dict[str, str]:
     return {each.path.relative_to(root).as_posix(): each.when for each in view.on_demand}
 
 
@@ -252,6 +237,15 @@ def test_a_name_in_opencode_settings_without_a_file_is_a_finding(repository: Pat
     assert finding.message == "opencode finds nothing for 'gone.md' in instructions"
 
 
+def test_a_pattern_of_opencode_that_is_not_evaluated_is_one_finding(repository: Path, home: Path) -> None:
+    pattern = "{a,b}" * 40 + ".md"
+    write_files(repository, {"opencode.json": json.dumps({"instructions": [pattern]})})
+
+    (finding,) = read_as("opencode", repository, home).findings
+
+    assert "not evaluated here" in finding.message
+
+
 # ---- goose ---------------------------------------------------------------------------------------------------------
 
 
@@ -390,7 +384,7 @@ def test_a_glob_in_opencode_settings_names_files(
 
 
 def test_a_pattern_that_is_too_long_takes_linear_time_and_is_a_finding(repository: Path, home: Path) -> None:
-    def read_with(length: int) -> ProfileView:
+    def read_with(length: int) -> AgentView:
         write_instructions(repository, "{" + "," * length)
         return read_as("opencode", repository, home)
 

@@ -8,7 +8,7 @@ import pytest
 from nexus_core.errors import UnknownNameError
 from nexus_core.layers.agent_profiles import PROFILES
 from nexus_core.layers.agent_settings import AgentHomes, build_default_homes
-from nexus_core.layers.agent_view import ProfileView
+from nexus_core.layers.agent_view import AgentView
 from nexus_core.layers.agent_view import read_agent_view as read_profile
 from nexus_core.testing import write_files
 from nexus_core.text.safety import OTHER_AGENTS
@@ -17,31 +17,16 @@ from tests.timing import assert_linear
 KIB = 1024
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    directory = tmp_path / "home"
-    directory.mkdir()
-    return directory
-
-
-@pytest.fixture
-def repository(tmp_path: Path) -> Path:
-    directory = tmp_path / "code" / "shop"
-    (directory / ".git").mkdir(parents=True)
-    (directory / "web").mkdir()
-    return directory
-
-
-def read_as(agent: str, cwd: Path, home: Path) -> ProfileView:
+def read_as(agent: str, cwd: Path, home: Path) -> AgentView:
     """The view of a user whose home is `home`, on a machine without an administrator."""
     return read_profile(agent, cwd, build_default_homes(home, system=home / "system"))
 
 
-def bodies(view: ProfileView) -> list[str]:
+def bodies(view: AgentView) -> list[str]:
     return [text.text.strip() for text in view.texts]
 
 
-def reasons(view: ProfileView) -> dict[Path, str]:
+def reasons(view: AgentView) -> dict[Path, str]:
     return {skipped.path: skipped.reason for skipped in view.skipped}
 
 

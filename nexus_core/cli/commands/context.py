@@ -208,7 +208,8 @@ def show_request_tokens(ctx: typer.Context, wanted: ContextArguments) -> None:
         if wanted.session:
             wanted = wanted._replace(session=find_session(nexus.ledger, wanted.session).label)
         if wanted.profile == OWN_PROFILE:
-            loaded = nexus.load()
+            # A session sends what it has sent before, if a file cannot be read.
+            loaded = cli.load_readable(nexus) if wanted.session else nexus.load()
             cli.review(loaded, require_trusted=wanted.require_trusted)
             found = _break_down_request(nexus, loaded.settings, wanted)
         else:
@@ -300,7 +301,8 @@ def _subtract_margin(context: AssembledContext) -> list[int]:
 def _break_down_agent_prompt(nexus: Nexus, cli: CliContext, wanted: ContextArguments) -> RequestBreakdown:
     context = nexus.context(profile=wanted.profile, files=wanted.files)
     cli.review(context.loaded, require_trusted=wanted.require_trusted)
-    measure = open_model_window(nexus, nexus.load().settings, wanted.model)
+    cli.note_outside_files(context.agent_view)
+    measure = open_model_window(nexus, cli.load_readable(nexus).settings, wanted.model)
     count = measure.counter.count
     total = count(context.system_prompt) if context.sections else 0
     shares = split_prompt(context, lambda section: count(render_section(section)), total)

@@ -130,12 +130,13 @@ def show_transcript_tokens(cli: CliContext, file: str, model: str, *, top: int, 
             text, file, cli.dialects(), formats=formats, advance=lambda share: progress.advance(share * len(text))
         )
     entries = transcript.entries if everything else transcript.context
-    with cli.nexus() as nexus, cli.console.progress(len(entries), "Counting", unit="messages") as progress:
-        measure = open_model_window(nexus, nexus.load().settings, model, transcript.model)
-        breakdown = break_down_tokens(
-            _iterate_with_progress(entries, progress), measure.counter, system=transcript.system, tools=transcript.tools
-        )
-        prices = PriceList(nexus.host, nexus.load().settings)
+    with cli.nexus() as nexus:
+        settings = cli.load_readable(nexus).settings
+        measure = open_model_window(nexus, settings, model, transcript.model)
+        with cli.console.progress(len(entries), "Counting", unit="messages") as progress:
+            counted = _iterate_with_progress(entries, progress)
+            breakdown = break_down_tokens(counted, measure.counter, system=transcript.system, tools=transcript.tools)
+        prices = PriceList(nexus.host, settings)
         cost = add_costs(
             prices.compute(entry.model or transcript.model, entry.usage)
             for entry in transcript.entries

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack, closing
+from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -253,6 +254,8 @@ _MAX_LISTED_CHANGES = 20
 """Changes to list; --json has all of them."""
 _MAX_LINE_CHARACTERS = 100
 """Characters of a line that are shown."""
+_MAX_COMPARED_LINES = 200
+"""Lines behind the first difference that tell whether a line is new: the time grows with their square."""
 _LINE_STYLES: dict[str, ConsoleStyle] = {"  -": "red", "  +": "green"}
 _CHANGE_STYLES: dict[str, ConsoleStyle] = {"changed": "yellow", "new": "green", "gone": "red", "moved": "cyan"}
 _CHANGE_TEXTS = {"changed": "has changed", "new": "is new", "gone": "is gone", "moved": "has moved"}
@@ -340,7 +343,7 @@ def _get_origin(piece: RequestPiece) -> str:
 
 
 def _format_first_difference(compared: RequestComparison) -> list[str]:
-    """Return the first line that is another one."""
+    """Return the first line that is another one, that is new, or that is gone."""
     first = compared.difference.first
     if first is None or first.outcome != "changed" or first.piece.kind == "model":
         return []
@@ -348,13 +351,16 @@ def _format_first_difference(compared: RequestComparison) -> list[str]:
         texts: Sequence[str] = [side.system.text for side in compared.sides]
     else:
         texts = [each.text if each else "" for each in first]
-    rows = zip_longest(*(text.split("\n") for text in texts))
-    number, (old, new) = next(((place, row) for place, row in enumerate(rows, 1) if row[0] != row[1]), (0, ("", "")))
-    if not number:
+    lines = [text.split("\n") for text in texts]
+    start = next((index for index, row in enumerate(zip_longest(*lines)) if row[0] != row[1]), None)
+    if start is None:
         return []
-    shown = [f"  line {number}:"]
-    shown += [f"  - {shorten(old, _MAX_LINE_CHARACTERS)}"] if old is not None else []
-    return shown + ([f"  + {shorten(new, _MAX_LINE_CHARACTERS)}"] if new is not None else [])
+    old, new = (each[start : start + _MAX_COMPARED_LINES] for each in lines)
+    # A line that was moved by a new one is not gone.
+    outcome = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()[0][0]
+    shown = [f"  line {start + 1}:"]
+    shown += [f"  - {shorten(old[0], _MAX_LINE_CHARACTERS)}"] if outcome != "insert" else []
+    return shown + ([f"  + {shorten(new[0], _MAX_LINE_CHARACTERS)}"] if outcome != "delete" else [])
 
 
 def _print_changes(cli: CliContext, changes: Sequence[PieceChange]) -> None:

@@ -132,7 +132,7 @@ def find_call_pair(nexus: Nexus, operand: DiffOperand) -> tuple[DiffOperand, Dif
         raise UsageError(f"there is nothing to compare {operand} with", hint="nexus diff A B, nexus diff --exit-code A")
     if last is None:
         name = quote(operand.name)
-        hint = f"`nexus diff {name} B` takes what would be sent now, `nexus session show {name}` shows what was said"
+        hint = f"`nexus diff {name} B` compares what it would send now with B; `nexus session show {name}` prints it"
         raise UsageError(f"Nexus has sent nothing in {operand} yet that was answered", hint=hint)
     before = find_newest_call(ledger, last.parent)
     if before is None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nexus_core.cli.commands.plugin import find_replacements
-from nexus_core.cli.context import EXIT_FINDINGS
+from nexus_core.cli.context import EXIT_FINDINGS, UNREADABLE_FILE, build_unreadable_finding
 from nexus_core.cli.options import AgentFileOption, AgentOption, JsonOption, check_agent_files
 from nexus_core.errors import ConfigError, FileError
 from nexus_core.host.discovery import OWN_DISTRIBUTION
@@ -32,7 +32,6 @@ app = typer.Typer()
 _PLUGIN_PROBLEM = "plugin-problem"
 _REPLACED_NAME = "replaced-name"
 _OTHER_COMMAND = "other-command"
-_UNREADABLE_FILE = "unreadable-file"
 _OLD_PRICES = "old-prices"
 _CODE_MEANINGS = {
     **{code: check.meaning for code, check in DIAGNOSTIC_CHECKS.items()},
@@ -41,7 +40,7 @@ _CODE_MEANINGS = {
     _OLD_PRICES: "The prices of models were read long ago, so that costs may be wrong",
     _OTHER_COMMAND: "Another program called nexus comes first on PATH",
     _REPLACED_NAME: "A third-party plugin replaces something bundled that has the same name",
-    _UNREADABLE_FILE: "A file of instructions cannot be read; the other checks run without those beside it",
+    UNREADABLE_FILE: "A file of instructions cannot be read; the other checks run without those beside it",
     "unknown-name": "A setting names a plugin, summarizer or API that does not exist",
     "guessed-model": "provider.model is not in the table of models; a model with a similar name is assumed",
     "unknown-model": "provider.model is unknown, so its context window is assumed",
@@ -75,7 +74,9 @@ def doctor(
     files = check_agent_files(profile, file)
     with cli.nexus(strict=False, warn=False) as nexus:  # a broken plugin is a finding, neither less nor more
         if profile != OWN_PROFILE:
-            findings = sorted(nexus.context(profile=profile, files=files).loaded.findings, key=_sort_key)
+            context = nexus.context(profile=profile, files=files)
+            cli.note_outside_files(context.agent_view)
+            findings = sorted(context.loaded.findings, key=_sort_key)
         else:
             loaded, faults = _load_or_find_errors(nexus)
             findings = sorted([*faults, *find_problems(nexus, loaded), *find_other_command()], key=_sort_key)
@@ -109,14 +110,8 @@ def _load_or_find_errors(nexus: Nexus) -> tuple[LoadedLayers, list[Finding]]:
         invalid = find_invalid_settings(loaded.settings, nexus.host)
         if not invalid and not unreadable:  # it is about something else
             raise error from None
-        faults = [*invalid, *map(_build_unreadable_finding, unreadable)]
+        faults = [*invalid, *map(build_unreadable_finding, unreadable)]
         return replace(loaded, settings=Settings()) if invalid else loaded, faults
-
-
-def _build_unreadable_finding(error: FileError) -> Finding:
-    message = f"{error.what}; {error.hint}" if error.hint else error.what
-    rest = "until then, most commands stop here, and the instructions beside it are not checked"
-    return Finding(_UNREADABLE_FILE, f"{message}; {rest}", Path(error.where) if error.where else None)
 
 
 def find_other_command() -> list[Finding]:

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperOption
 
 from nexus_core.cli.context import EXIT_FINDINGS
-from nexus_core.cli.options import AgentOption, JsonOption, RequireTrustedOption
+from nexus_core.cli.options import AgentFileOption, AgentOption, JsonOption, RequireTrustedOption, check_agent_files
 from nexus_core.cli.session_lookup import LedgerOption, build_session_option, find_session, open_session_nexus
 from nexus_core.errors import UsageError, did_you_mean
 from nexus_core.layers import OWN_PROFILE
@@ -91,6 +91,7 @@ def explain(
     *,
     session: SessionOption = "",
     profile: AgentOption = OWN_PROFILE,
+    file: AgentFileOption = None,
     ledger: LedgerOption = "",
     json: JsonOption = False,
     require_trusted: RequireTrustedOption = False,
@@ -98,7 +99,8 @@ def explain(
     """Show where a setting, server, file or sentence comes from.
 
     What it overrode is shown, too, or why it is not there. A sentence is found wherever it is in the project, with the
-    agents that read it there: Nexus and those that --as names. With --session, say which section or step of a
+    agents that read it there: Nexus and those that --as names. With --file, rules of that agent for the file count as
+    read. With --session, say which section or step of a
     session a sentence is in, and why a step is not sent.
     """
     cli: CliContext = ctx.obj
@@ -106,14 +108,17 @@ def explain(
         raise UsageError(
             "there is nothing to explain", hint="name a setting, an MCP server, a file, or a piece of the prompt"
         )
+    files = check_agent_files(profile, file)
     with open_session_nexus(ctx, session, ledger) as nexus:
         found = _explain_in_session(nexus, session, query) if session else []
-        context = nexus.static_context() if profile == OWN_PROFILE else nexus.context(profile=profile)
+        other = None if profile == OWN_PROFILE else nexus.context(profile=profile, files=files)
+        context = nexus.static_context() if other is None else other
         answer = QueryExplanations(found)
         if not found or any(each.place.startswith(_PLUGIN_PREFIX) for each in found):
             in_files = answer_query(context, query, load_in=partial(_load_directory, nexus))
             answer = QueryExplanations(_trace_to_files(found, in_files.explanations)) if found else in_files
     cli.review(context.loaded, require_trusted=require_trusted, warn=False)
+    cli.note_outside_files(None if other is None else other.agent_view)
     found, searched = answer.explanations or _explain_default(query), answer.searched
     if json:
         explanations = [each.to_json() for each in found]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nexus_core.cli.commands.show import profile_view_to_json
+from nexus_core.cli.commands.show import agent_view_to_json
 from nexus_core.cli.options import AgentFileOption, AgentOption, JsonOption, RequireTrustedOption, check_agent_files
 from nexus_core.files.read import REASON_MISSING
 from nexus_core.layers import OWN_PROFILE
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nexus_core.cli.context import CliContext
-    from nexus_core.layers.agent_view import ProfileView
+    from nexus_core.layers.agent_view import AgentView
     from nexus_core.types.layers import Layer, LayerText
 
 app = typer.Typer()
@@ -44,12 +44,13 @@ def layers(
         context = nexus.context(profile=profile, files=files)
     loaded, view = context.loaded, context.agent_view
     cli.review(loaded, require_trusted=require_trusted)
+    cli.note_outside_files(view)
     found = [(layer, loaded.texts_of(layer)) for layer in loaded.layers]
     if json:
         layers = [_layer_to_json(layer, texts, view) for layer, texts in found]
         skipped = [{**asdict(each), "path": str(each.path)} for each in loaded.skipped]
         cli.console.json(
-            {"schema": 1, "layers": layers, "skipped": skipped, **(profile_view_to_json(view) if view else {})}
+            {"schema": 1, "layers": layers, "skipped": skipped, **(agent_view_to_json(view) if view else {})}
         )
         return
     rows = [
@@ -80,7 +81,7 @@ def _get_layer_path(layer: Layer) -> Path:
     return layer.directory if layer.is_own else layer.project
 
 
-def _layer_to_json(layer: Layer, texts: tuple[LayerText, ...], view: ProfileView | None) -> dict[str, object]:
+def _layer_to_json(layer: Layer, texts: tuple[LayerText, ...], view: AgentView | None) -> dict[str, object]:
     return {
         "name": layer.name,
         "scope": layer.scope,
@@ -91,13 +92,13 @@ def _layer_to_json(layer: Layer, texts: tuple[LayerText, ...], view: ProfileView
     }
 
 
-def _text_to_json(text: LayerText, view: ProfileView | None) -> dict[str, object]:
+def _text_to_json(text: LayerText, view: AgentView | None) -> dict[str, object]:
     described = {"path": str(text.path), "purpose": text.purpose, "characters": len(text.text)}
     whole = _get_file_size(text, view)
     return {**described, "file_characters": whole} if whole else described
 
 
-def _summarize_texts(layer: Layer, texts: tuple[LayerText, ...], view: ProfileView | None) -> str:
+def _summarize_texts(layer: Layer, texts: tuple[LayerText, ...], view: AgentView | None) -> str:
     named = [(_format_text_path(layer, text.path), _format_size(text, view)) for text in texts]
     return ", ".join(f"{name} ({size} characters)" for name, size in named) or "-"
 
@@ -110,11 +111,11 @@ def _format_text_path(layer: Layer, path: Path) -> str:
     return path.name
 
 
-def _format_size(text: LayerText, view: ProfileView | None) -> str:
+def _format_size(text: LayerText, view: AgentView | None) -> str:
     whole = _get_file_size(text, view)
     return f"{len(text.text):,} of {whole:,}" if whole else f"{len(text.text):,}"
 
 
-def _get_file_size(text: LayerText, view: ProfileView | None) -> int:
+def _get_file_size(text: LayerText, view: AgentView | None) -> int:
     """Return the characters of a file that a limit truncates, or 0 if none does."""
     return view.whole_sizes.get(text.path, 0) if view else 0

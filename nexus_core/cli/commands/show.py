@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nexus_core.cli.context import CliContext
-    from nexus_core.layers.agent_view import ProfileView
+    from nexus_core.layers.agent_view import AgentView
     from nexus_core.nexus import Nexus
     from nexus_core.text.console import Console
     from nexus_core.types.layers import LoadedLayers
@@ -87,6 +87,7 @@ def show(
         sections = _find_sections(sections, section)
         prompt = "\n\n".join(_get_rendered_section(each, prompt) for each in sections) + "\n"
     cli.review(read, require_trusted=require_trusted)
+    cli.note_outside_files(view)
     if json:
         document = {"schema": 1, "prompt": prompt, "sections": list(map(_section_to_json, sections))}
         cli.console.json({**document, "skipped": _list_skipped(read), **_agent_to_json(view)})
@@ -122,8 +123,8 @@ def _get_rendered_section(section: Section, prompt: str) -> str:
     return next((form for form in forms if form in prompt), forms[0])
 
 
-def _agent_to_json(view: ProfileView | None) -> dict[str, object]:
-    return {} if view is None else profile_view_to_json(view)
+def _agent_to_json(view: AgentView | None) -> dict[str, object]:
+    return {} if view is None else agent_view_to_json(view)
 
 
 def _check_options(profile: str, given: Mapping[str, object], *, loaded: bool) -> None:
@@ -142,7 +143,7 @@ def _get_option_name(name: str) -> str:
 
 def _read_prompt(
     nexus: Nexus, profile: str, mode: str, given: Mapping[str, object], *, loaded: bool, files: Sequence[str]
-) -> tuple[str, tuple[Section, ...], LoadedLayers, ProfileView | None]:
+) -> tuple[str, tuple[Section, ...], LoadedLayers, AgentView | None]:
     """Return the prompt, its sections, the loaded layers, and with --as the view of that agent."""
     if profile != OWN_PROFILE or loaded:
         context = nexus.context(mode=mode or "repl", profile=profile, files=files)  # type: ignore[arg-type] # as above
@@ -172,7 +173,7 @@ def _section_to_json(section: Section) -> dict[str, object]:
     }
 
 
-def profile_view_to_json(view: ProfileView) -> dict[str, object]:
+def agent_view_to_json(view: AgentView) -> dict[str, object]:
     """Return what JSON output has besides texts."""
     return {
         "agent": view.profile.name,
@@ -185,7 +186,7 @@ def profile_view_to_json(view: ProfileView) -> dict[str, object]:
     }
 
 
-def print_view_notes(console: Console, view: ProfileView) -> None:
+def print_view_notes(console: Console, view: AgentView) -> None:
     """Print what comes beside a prompt on standard error."""
     for each in view.on_demand[:MAX_LISTED_FILES]:
         console.message(visible_line(f"On demand: {each.path}, {each.when}"), style="dim")

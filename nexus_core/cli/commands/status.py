@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from nexus_core.cli.commands.doctor import find_problems
-from nexus_core.cli.context import is_user_directory
+from nexus_core.cli.context import is_user_directory, load_readable_layers
 from nexus_core.cli.model_window import open_model_window
 from nexus_core.cli.options import (
     BriefOption,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from nexus_core.nexus import Nexus
     from nexus_core.request.static_context import StaticContext
     from nexus_core.text.console import ConsoleStyle
-    from nexus_core.types.layers import LayerText, LoadedLayers
+    from nexus_core.types.layers import LayerText
     from nexus_core.types.plugins import Finding
 
 app = typer.Typer()
@@ -89,11 +89,15 @@ class DirectoryStatus:
     """
 
     def __init__(self, nexus: Nexus) -> None:
-        self._context: StaticContext = nexus.static_context()
-        self.loaded: LoadedLayers = self._context.loaded
-        self.findings: list[Finding] = sorted(
-            (each for each in find_problems(nexus, self.loaded) if not each.is_note), key=_rank_urgency
+        from nexus_core.request.static_context import build_static_context
+
+        self.loaded, unreadable = load_readable_layers(nexus)
+        self._unreadable = len(unreadable)
+        self._context: StaticContext = build_static_context(
+            nexus.host, [(nexus.request(), self.loaded)], {"permissions": (), "tools": ()}
         )
+        problems = [*unreadable, *find_problems(nexus, self.loaded)]
+        self.findings: list[Finding] = sorted((each for each in problems if not each.is_note), key=_rank_urgency)
         homes = find_agent_homes(nexus.cwd)
         self._others = {name: read_agent_view(name, nexus.cwd, homes, nested=False).texts for name in PROFILES}
         self._plugins = nexus.plugins
@@ -208,9 +212,10 @@ class DirectoryStatus:
 
     @property
     def _prompt_size(self) -> str:
-        """The tokens of the prompt, and whether they are sure."""
+        """The tokens of the prompt, whether they are sure, and the number of files that are missing."""
         error = f" ±{self._counter.error * 100:.0f} %" if self._counter.error else ""
-        return f"{'' if self._counter.exact else 'about '}{format_count(self._tokens, 'token')}{error}"
+        missing = f" without {format_count(self._unreadable, 'unreadable file')}" if self._unreadable else ""
+        return f"{'' if self._counter.exact else 'about '}{format_count(self._tokens, 'token')}{error}{missing}"
 
     @property
     def _level(self) -> str:

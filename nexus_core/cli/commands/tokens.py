@@ -71,7 +71,7 @@ def tokens(ctx: typer.Context, files: FilesArgument = None, model: ModelOption =
 
 
 def _open_counter(cli: CliContext, nexus: Nexus, model: str) -> tuple[str, CachingCounter]:
-    settings = nexus.load().settings
+    settings = cli.load_readable(nexus).settings
     model = settings.model_id(model)
     if (finding := find_model_finding(model, host=nexus.host, settings=settings)) is not None:
         cli.console.warning(visible_line(str(finding)))

@@ -18,7 +18,10 @@ from typing import TYPE_CHECKING, Any
 from nexus_core.dialects.fields import prefix_error_path
 from nexus_core.dialects.registry import get_default_registry, read_messages
 from nexus_core.dialects.requests import build_not_a_list_error
+from nexus_core.dialects.tools import find_invalid_tools
 from nexus_core.errors import MessageError, UnknownNameError
+from nexus_core.history.repair.rules import apply_repair_rules
+from nexus_core.history.repair.validity import find_valid_runs
 from nexus_core.types.api import ApiRules
 from nexus_core.types.base import dataclass
 from nexus_core.types.messages import Message, ToolCall, ToolResult
@@ -103,8 +106,7 @@ def check_tool_definitions(
     """Return what an API would reject in tool definitions, which are in the dialect of the message list."""
     if tools is None:
         return ()
-    from nexus_core.dialects.tools import find_invalid_tools
-    from nexus_core.history.budget import read_definitions
+    from nexus_core.history.budget import read_definitions  # loads the plugin host, which most calls do without
 
     rules = dialect.rules if api is None else find_rules(api, dialects)
     return tuple(find_invalid_tools(read_definitions(tools, dialect.name, dialects), rules))
@@ -150,9 +152,6 @@ def repair_list(
     given: list[object], dialect: Dialect, api: str | ApiRules | None, dialects: DialectRegistry
 ) -> ListRepair:
     """Repair a list: return index ranges of unchanged elements, new messages between them, and findings."""
-    from nexus_core.history.repair.rules import apply_repair_rules
-    from nexus_core.history.repair.validity import find_valid_runs
-
     rules = dialect.rules if api is None else find_rules(api, dialects)
     outline = getattr(dialect, "outline", None)
     if outline is not None and rules == dialect.rules:
@@ -171,8 +170,6 @@ def _repair_rest(given: list[object], dialect: Dialect, rules: ApiRules, found: 
     Returns:
         None if the valid runs matter for the rest: a call in them has an id of the rest, or a call gets a new id.
     """
-    from nexus_core.history.repair.rules import apply_repair_rules
-
     runs = {run.start: run for run in found.runs}
     rest_indices = list(_find_indices_outside(found.runs, len(given)))
     rest = _read_messages_at(dialect, given, rest_indices)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,8 +25,6 @@ def nexus_models() -> tuple[Model, ...]:
 
 @cache
 def _read_models() -> tuple[Model, ...]:
-    import tomllib
-
     families = tomllib.loads(MODELS_FILE.read_text(encoding="utf-8")).values()
     return tuple(model for family in families for model in _build_models(**family))
 
@@ -42,8 +41,6 @@ def find_price(name: str) -> ModelPrice | None:
 
 @cache
 def _read_prices() -> dict[str, ModelPrice]:
-    import tomllib
-
     groups = tomllib.loads(PRICES_FILE.read_text(encoding="utf-8")).values()
     return {
         name: _build_price(**{"date": group["date"], "source": group["source"], **fields})

@@ -142,7 +142,7 @@ def test_whoever_compares_calls_that_were_made_elsewhere_is_shown_another_way(cl
 
     assert outcome.code == 2
     assert "Nexus has sent nothing in session foreign" in outcome.err
-    assert "`nexus diff foreign B` takes what would be sent now" in outcome.err
+    assert "`nexus diff foreign B` compares what it would send now with B" in outcome.err
     assert cli("diff", "foreign", "resting").code == 0
 
 

@@ -264,3 +264,19 @@ def test_copies_of_a_ledger_count_turns_as_stats_and_list_do(cli: Cli, talk: Tal
 
     assert stats["turns"] == sum(each["turns"] for each in listed) == 7
     assert (saved["turns"], saved["steps"]) == (tried["turns"], tried["steps"]) == (stats["turns"], stats["steps"])
+
+
+def test_calls_of_another_program_cannot_be_judged(cli: Cli, work: Path) -> None:
+    reply = {"role": "assistant", "content": [{"type": "text", "text": "Because."}]}
+    usage = {"input_tokens": 9, "output_tokens": 2}
+    entries: list[dict[str, object]] = [
+        {"type": "user", "uuid": "1", "parentUuid": None, "message": {"role": "user", "content": "Why?"}},
+        {"type": "assistant", "uuid": "2", "parentUuid": "1", "message": {"id": "m", "usage": usage, **reply}},
+    ]
+    shared = {"sessionId": "s", "timestamp": "2026-03-02T09:00:00Z", "version": "2.0.0", "cwd": "/w"}
+    write_files(work, {"t.jsonl": "".join(json.dumps({**shared, **each}) + "\n" for each in entries)})
+    cli("session", "import", "t.jsonl")
+
+    outcome = cli("session", "stats", "claude")
+
+    assert "1 call cannot be judged" in outcome.out

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
-from nexus_core.cli.context import EXIT_CONFIGURATION
+from nexus_core.cli.context import EXIT_CONFIGURATION, load_readable_layers
 from nexus_core.cli.output import compute_hit_rate
 from nexus_core.errors import ConfigError, FileError, LedgerError, LedgerUnreachableError
 from nexus_core.rendering import LABELLED_RENDERER
@@ -247,9 +247,9 @@ def add_session_costs(
 
 
 def open_price_list(nexus: Nexus) -> PriceList:
-    """Return the prices of models under the settings of a directory; without settings, if they are invalid."""
+    """Return the prices of models under the settings of a directory; without the settings if they are invalid."""
     try:
-        settings = nexus.load().settings
+        settings = load_readable_layers(nexus)[0].settings
     except (ConfigError, FileError):
         settings = Settings()
     return PriceList(nexus.host, settings)

@@ -53,9 +53,8 @@ def replay(
     require_known_dialect(ctx.obj, dialect)
     cli: CliContext = ctx.obj
     with open_ledger_nexus(ctx, ledger) as nexus:
-        print_request(
-            cli, nexus, nexus.load().settings, nexus.replay(_find_reply(nexus.ledger, step)), dialect, json=json
-        )
+        settings = cli.load_readable(nexus).settings
+        print_request(cli, nexus, settings, nexus.replay(_find_reply(nexus.ledger, step)), dialect, json=json)
 
 
 def _find_reply(ledger: Ledger, given: str) -> str:

@@ -18,6 +18,7 @@ from nexus_core.cli.commands.session.overview import (
     print_price_date,
     report_damage,
 )
+from nexus_core.cli.context import load_readable_layers
 from nexus_core.cli.options import JsonOption
 from nexus_core.cli.output import compute_hit_rate, format_rate
 from nexus_core.cli.session_lookup import (
@@ -133,7 +134,7 @@ def _count_steps(
 
 def _sum_cache(nexus: Nexus, steps: Iterable[Step], damaged: list[DamagedSession], label: str) -> CacheSums:
     """Return the cache sums of the calls that can be read."""
-    settings, sums = nexus.load().settings, CacheSums()
+    settings, sums = load_readable_layers(nexus)[0].settings, CacheSums()
     minimum = cache(lambda model: get_model(model, host=nexus.host, settings=settings).cache_minimum)
     with collect_damage(damaged, label):
         for step, report in list_cache_reports(steps, PrefixStore(lambda: nexus.ledger), minimum):
@@ -357,7 +358,7 @@ def print_sums(cli: CliContext, about: Mapping[str, object], sums: StepSums) -> 
 def _list_cache_rows(sums: CacheSums) -> list[tuple[str, str]]:
     if not sums.verdicts:
         return []
-    words = {"hit": "found", "miss": "missed", "short": "too short to be cached", "unknown": "unknown"}
+    words = {"hit": "found", "miss": "missed", "short": "too short to be cached", "unknown": "cannot be judged"}
     parts = [f"{format_count(number, 'call')} {words[name]}" for name, number in sorted(sums.verdicts.items())]
     share = f"; {sums.got:,} of {sums.expected:,} expected tokens ({format_rate(sums.rate)})" if sums.expected else ""
     rows = [("cache", ", ".join(parts) + share)]
