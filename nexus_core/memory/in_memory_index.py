@@ -140,10 +140,10 @@ class InMemoryStepIndex:
         low, (all_turns, words) = number << TURN_BITS, self._sizes[number]
         return IdSpan(low, low + turns - 1, turns, words * turns // all_turns)
 
-    def find_postings(self, stem: str, spans: Sequence[IdSpan], limit: int) -> list[int]:
-        """Return places of a stem in ranges, the newest `limit` of them."""
-        places = [place for place in self._places.get(stem, ()) if is_id_in_spans(place >> 1, spans)]
-        return sorted(places, reverse=True)[:limit]
+    def find_postings(self, stems: Sequence[str], spans: Sequence[IdSpan], limit: int) -> list[list[int]]:
+        """Return the places of each stem in ranges, the newest `limit` of them."""
+        found = ([place for place in self._places.get(stem, ()) if is_id_in_spans(place >> 1, spans)] for stem in stems)
+        return [sorted(places, reverse=True)[:limit] for places in found]
 
     def read_facts(self, ranges: Sequence[tuple[int, int]]) -> dict[int, IndexedStep]:
         """Return the facts of the turns in ranges by id, each with its first and last id."""

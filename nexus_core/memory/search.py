@@ -30,7 +30,7 @@ from nexus_core.memory.step_index import (
     is_id_in_spans,
 )
 from nexus_core.memory.step_scores import ScoredStep, StepScope, rank_steps
-from nexus_core.memory.words import find_query_words, find_stems, get_index_stem, split_words
+from nexus_core.memory.words import find_common_stems, find_query_words, find_stems, get_index_stem, split_words
 from nexus_core.text.safety import one_line
 from nexus_core.text.secrets import redact, redact_json
 from nexus_core.types.base import dataclass
@@ -216,11 +216,8 @@ def read_facet_steps(
 
     def list_results(index: StepIndex, read_steps: StepReader) -> list[T]:
         scope = _find_scope(ledger, index, query, excluded)
-        places = {
-            place >> 1
-            for facet in query.facets
-            for place in index.find_postings(build_facet_stem(facet), scope.spans, query.limit)
-        }
+        stems = [build_facet_stem(facet) for facet in query.facets]
+        places = {place >> 1 for found in index.find_postings(stems, scope.spans, query.limit) for place in found}
         facts = index.read_facts([(id_, id_) for id_ in sorted(places)])
         held = [ScoredStep(0.0, id_, facts[id_]) for id_ in facts if not is_id_in_spans(id_, scope.excluded)]
         held = sorted(held, key=lambda each: (-each.facts.created, -each.id))[: query.limit]
@@ -441,7 +438,9 @@ def _build_result(
 ) -> tuple[SearchResult, int]:
     """Return the hits of a ranking, and how many turns were left out because others sent them."""
     numbers = sorted(ranking.numbers, key=lambda number: (-ranking.numbers[number], number))[: query.limit]
-    names = _name_sessions(ledger, index, query, set(numbers))
+    names = _name_sessions(
+        ledger, index, query, {*numbers, *(each.id >> TURN_BITS for each in ranking.turns[: query.limit])}
+    )
     words = {word.stem: word.text for word in find_query_words(query.text)}
     hits: dict[tuple[str, str], StepHit] = {}
     quoted: set[str] = set()
@@ -524,7 +523,7 @@ def _build_hit(
     score: ScoredStep, step: Step, names: dict[int, str], words: dict[str, str], query: StepQuery
 ) -> StepHit:
     snippet = find_snippet(step, set(words), query.snippet_characters, query.facets)
-    found = find_stems(split_words(snippet))
+    found = find_common_stems(snippet, words)
     return StepHit(
         session=names[score.id >> TURN_BITS],
         step=step.id,

@@ -160,8 +160,8 @@ class StepIndex(Protocol):
     def find_all(self) -> list[IdSpan]:
         """Return the ids of all turns: one range, or none."""
 
-    def find_postings(self, stem: str, spans: Sequence[IdSpan], limit: int) -> list[int]:
-        """Return places of a stem in ranges, the newest `limit` of them, in any order."""
+    def find_postings(self, stems: Sequence[str], spans: Sequence[IdSpan], limit: int) -> list[list[int]]:
+        """Return the places of each stem in ranges, the newest `limit` of them, in any order."""
 
     def read_facts(self, ranges: Sequence[tuple[int, int]]) -> dict[int, IndexedStep]:
         """Return the facts of the turns in ranges by id, each with its first and last id."""

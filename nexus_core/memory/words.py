@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
 WORDS_VERSION = 2
 """The version of stems and facets, stored with each index."""
@@ -94,6 +94,14 @@ def find_stems(words: Iterable[str]) -> dict[str, None]:
         if known:
             found[known] = None
     return found
+
+
+def find_common_stems(text: str, stems: Collection[str]) -> set[str]:
+    """Return those of some stems that a text has."""
+    initials = {stem[0] for stem in stems}
+    # A stem begins as its word does, so that most words need none.
+    found = find_stems(word for word in split_words(text) if word[0] in initials)
+    return {stem for stem in stems if stem in found}
 
 
 def find_query_words(text: str) -> tuple[QueryWord, ...]:

@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 from nexus_core import MissingExtraError
 from nexus_core.errors import LedgerError
 from nexus_core.ledger.ledger import StoreLedger
-from nexus_core.types.ledger import Step
+from nexus_core.memory.search import StepQuery, search_steps
+from nexus_core.types.ledger import NewStep, Step
 from nexus_plugins.ledger import postgres
 from nexus_plugins.ledger.postgres import open_postgres, schema
 from nexus_plugins.ledger.postgres.store import PostgresStore
@@ -343,3 +344,31 @@ def test_a_server_that_is_killed_and_started_again_loses_nothing(
                 time.sleep(0.05)
         writer.__exit__()
         check(writer)
+
+
+@pytest.mark.parametrize("damage", ["drop table nexus.search_steps", "delete from nexus.search_branches"])
+def test_damaged_search_index_is_built_anew(database: str, damage: str) -> None:
+    with closing(open_postgres(database)) as ledger:
+        ledger.create("s")
+        tell(ledger, "s", "A turnip.")
+        found = search_steps(ledger, StepQuery(text="turnip"))
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute(damage)
+
+        assert search_steps(ledger, StepQuery(text="turnip")) == found
+
+
+def test_search_index_has_no_row_of_a_forgotten_word(database: str) -> None:
+    with closing(open_postgres(database)) as ledger:
+        ledger.create("s")
+        tell(ledger, "s", "A turnip and bread.", "Bread.")
+        [hit] = [each for each in search_steps(ledger, StepQuery(text="turnip")).hits if "turnip" in each.text]
+        record = ledger.session("s")
+        assert record is not None
+        step = NewStep(kind="forget", closes=True, data={"forgotten_steps": [hit.step]})
+        ledger.append("s", step, after=record.tip)
+
+        assert search_steps(ledger, StepQuery(text="turnip")).hits == ()
+        with psycopg.connect(database, autocommit=True) as connection:
+            rows = connection.execute("select stem, cardinality(parts) from nexus.search_words").fetchall()
+        assert rows == [("bread", 1)]

@@ -11,10 +11,12 @@ import pytest
 
 from nexus_core import LedgerError, UnknownNameError
 from nexus_core.ledger.ledger import StoreLedger
+from nexus_core.memory import step_scores
 from nexus_core.memory.search import SearchResult, StepQuery, read_facet_steps, search_steps
 from nexus_core.memory.step_index import TURNS_PER_NUMBER, IndexedStep
 from nexus_core.types.ledger import NewStep, Step
 from nexus_core.types.messages import Message, Role, Text, ToolCall, ToolResult
+from nexus_plugins.ledger import _step_index
 from nexus_plugins.ledger.sqlite import SqliteLedger, open_sqlite, step_index
 from tests.ledger.backends import Backend, add, said, tell
 
@@ -421,6 +423,43 @@ def test_damaged_index_is_built_anew_and_loses_no_step(sqlite: SqliteLedger, pat
     assert ask(ledger, "turnip")[0] == "A turnip, too."
     assert ask(ledger, "auth middleware") == before
     ledger.close()
+
+
+def test_index_of_many_steps_has_one_segment(sqlite: SqliteLedger, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_step_index, "STEPS_PER_BATCH", 2)
+    monkeypatch.setattr(_step_index, "_MERGED_STEPS", 40)
+    sqlite.create("s")
+    tell(sqlite, "s", *(f"Recipe {number} with rye" for number in range(40)))
+
+    assert len(ask(sqlite, "rye", limit=50)) == 40
+
+    file = sqlite3.connect(path)
+    assert file.execute("select count(distinct segid) from search_words_idx").fetchone() == (1,)
+    file.close()
+
+
+def test_search_finds_the_newest_places_of_a_frequent_word(
+    ledger: StoreLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(step_scores, "PLACES_BY_TURNS", ())
+    monkeypatch.setattr(step_scores, "MAX_POSTINGS", 3)
+    for name in ("a", "b", "c"):
+        ledger.create(name, data={"cwd": f"/{name}"})
+        tell(ledger, name, *(f"Bread {name}{number}" for number in range(3)), *["Water."] * 8)
+
+    everywhere, there = ask(ledger, "bread"), ask(ledger, "bread", directory="/a")
+
+    assert {text for text in everywhere if "Bread" in text} == {"Bread c0", "Bread c1", "Bread c2"}
+    assert {text for text in there if "Bread" in text} == {"Bread a0", "Bread a1", "Bread a2"}
+
+
+def test_search_in_a_directory_has_what_is_below_but_not_its_namesakes(ledger: StoreLedger) -> None:
+    for directory in ("/srv/app", "/srv/app/api", "/srv/app-2", "/srv/apple", "/srv"):
+        ledger.create(directory, data={"cwd": directory})
+        tell(ledger, directory, f"Bread of {directory}")
+
+    assert sorted(ask(ledger, "bread", directory="/srv/app")) == ["Bread of /srv/app", "Bread of /srv/app/api"]
+    assert len(ask(ledger, "bread", directory="/")) == 5
 
 
 def test_error_of_the_search_itself_builds_the_index_once_and_is_reported(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from nexus_core.memory.words import (
     MAX_QUERY_WORDS,
     compute_porter_stem,
+    find_common_stems,
     find_query_entities,
     find_query_words,
     find_stems,
@@ -50,6 +51,13 @@ def test_stems_are_those_of_sqlite(words: list[str]) -> None:
 
     assert [compute_porter_stem(word) for word in words] == [found[number] for number in range(len(words))]
     file.close()
+
+
+@given(st.text(st.sampled_from("abeginrsyABY éx1 "), max_size=60), st.text(st.sampled_from("abeginrsy ")))
+def test_common_stems_of_a_text_are_those_among_all_its_stems(text: str, question: str) -> None:
+    stems = {word.stem for word in find_query_words(f"{question} {text[:10]}")}
+
+    assert find_common_stems(text, stems) == stems & find_stems(split_words(text)).keys()
 
 
 def test_long_question_is_looked_up_by_its_first_words() -> None:

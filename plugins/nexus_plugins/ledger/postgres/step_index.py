@@ -1,6 +1,8 @@
-"""The word index on a PostgreSQL server: a tsvector of stems for each place, with a GIN index.
+"""The word index on a PostgreSQL server: posting lists, which are the places of a stem in a block of places.
 
-The stems are those of Nexus, so that a server finds what a file finds, whatever its text search configuration.
+The stems are those of Nexus, so that a server finds what a file finds, whatever its text search configuration. A search
+wants the newest places of a word. A GIN index of tsvectors has no order: it reads and sorts all places of a frequent
+word, while the rows of a stem are read from the newest block on until there are enough.
 """
 
 from __future__ import annotations
@@ -18,9 +20,13 @@ if TYPE_CHECKING:
     from nexus_plugins.ledger.postgres.store import PostgresStore
 
 _CREATE_STATEMENTS = (
-    "create table search_words (place bigint primary key, words tsvector not null)",
-    # Without the pending list, which every query would read from its start to its end.
-    "create index search_word on search_words using gin (words) with (fastupdate = off)",
+    # Rows grow at their end: with space left in a page, a new version needs no entry in the index.
+    """create table search_words (
+        stem text collate "C",
+        block bigint,
+        parts integer[] not null,
+        primary key (stem, block)
+    ) with (fillfactor = 85)""",
     """create table search_steps (
         id bigint primary key,
         step text collate "C" not null,
@@ -49,16 +55,14 @@ _CREATE_STATEMENTS = (
         turns bigint not null,
         words bigint not null
     )""",
-    "create table search_directories (number bigint primary key, path text not null unique)",
+    """create table search_directories (number bigint primary key, path text collate "C" not null unique)""",
     'create table search_sessions (session text collate "C" primary key, tip text collate "C" not null)',
     "create table search_state (name text primary key, value text not null)",
 )
 _LOCK_KEY = 0x4E785365
 """The key of the advisory lock for programs that index."""
 _LOCK = "select pg_advisory_xact_lock(?)"
-_COUNT_TABLES = (
-    "select count(*) from pg_catalog.pg_tables where schemaname = 'nexus' and tablename like 'search#_%' escape '#'"
-)
+_HAS_TABLES = f"select to_regclass('nexus.{TABLES[-1]}') is not null"
 _STALE_SESSIONS = (
     "select s.id, s.tip, s.data from sessions s left join search_sessions i on i.session = s.id"
     " where s.tip is not null and i.tip is distinct from s.tip order by s.id limit ?"
@@ -75,10 +79,29 @@ _NEW_STEPS = (
 _NAMED_STEPS = "select id, branch, position, kind, created, messages from steps where id = any(?::text[])"
 _STEP_ROWS = sql.STEP.replace("where id = ?", "where id = any(?::text[])")
 _OWNERS = OWNERS + "= any(?::bigint[])"
-_ADD_WORDS = "insert into search_words (place, words) values (?, array_to_tsvector(?::text[]))"
-_DROP_WORDS = "delete from search_words where place = ?"
+_BLOCK_BITS = 18
+"""Bits of a place that are its part of a block: 128 numbers of branches have one row for each stem."""
+_BLOCK_PARTS = "unnest(?::text[], ?::bigint[], ?::text[]) as new (stem, block, parts)"
+_ADD_WORDS = (
+    f"insert into search_words as old (stem, block, parts) select stem, block, parts::integer[] from {_BLOCK_PARTS}"  # noqa: S608 - constants
+    " on conflict (stem, block) do update set parts = old.parts || excluded.parts"
+)
+_DROP_WORDS = (
+    "update search_words as old set parts = array(select part from unnest(old.parts) as kept (part)"  # noqa: S608 - constants
+    f" where part <> all (new.parts::integer[])) from {_BLOCK_PARTS}"
+    " where (old.stem, old.block) = (new.stem, new.block)"
+)
+_DROP_EMPTY_WORDS = (
+    f"delete from search_words as old using {_BLOCK_PARTS}"  # noqa: S608 - constants
+    " where (old.stem, old.block) = (new.stem, new.block) and old.parts = '{}'"
+)
+_PLACE = f"(block << {_BLOCK_BITS} | part)"
 _PLACES = (
-    "select place from search_words where words @@ ?::tsquery and place between ? and ? order by place desc limit ?"
+    f"select array(select {_PLACE} from search_words cross join unnest(parts) as each (part)"  # noqa: S608 - constants
+    f" where stem = wanted.stem and block between ? >> {_BLOCK_BITS} and ? >> {_BLOCK_BITS}"
+    f" and {_PLACE} between ? and ?"
+    " order by block desc, part desc limit ?)"
+    " from unnest(?::text[]) with ordinality as wanted (stem, number) order by number"
 )
 _FACTS = (
     "select id, step, created, speaker, flags, length from unnest(?::bigint[], ?::bigint[]) as ids (first, last)"
@@ -118,7 +141,7 @@ class PostgresStepIndex(SqlStepIndex):
 
     def has_tables(self) -> bool:
         """Return True if the server has the tables, inside `read` or `write`."""
-        return int(self.rows.fetch(_COUNT_TABLES)[0][0]) == len(TABLES) + 1
+        return bool(self.rows.fetch(_HAS_TABLES)[0][0])
 
     def is_current(self, state: Mapping[str, str], unsearched: Sequence[BranchPart]) -> bool:  # noqa: ARG002 - it compares sessions
         """Return True if the index has all steps, and none that was erased since, inside `read`."""
@@ -184,15 +207,18 @@ class PostgresStepIndex(SqlStepIndex):
 
     def add_words(self, places: Sequence[tuple[int, Sequence[str]]]) -> None:
         """Insert the stems of places."""
-        self.rows.run_many(_ADD_WORDS, [(place, _write_array(stems)) for place, stems in places])
+        self.rows.run(_ADD_WORDS, *_write_blocks(places))
 
     def drop_words(self, places: Sequence[tuple[int, Sequence[str]]]) -> None:
-        """Delete places."""
-        self.rows.run_many(_DROP_WORDS, [(place,) for place, _ in places])
+        """Remove the stems of places."""
+        blocks = _write_blocks(places)
+        self.rows.run(_DROP_WORDS, *blocks)
+        self.rows.run(_DROP_EMPTY_WORDS, *blocks)
 
-    def fetch_postings(self, stem: str, low: int, high: int, limit: int) -> list[int]:
-        """Return places of a stem between two, the newest `limit`."""
-        return [place for (place,) in self.rows.fetch(_PLACES, f"'{stem}'", low, high, limit)]
+    def fetch_postings(self, stems: Sequence[str], low: int, high: int, limit: int) -> list[list[int]]:
+        """Return the places of each stem between two, the newest `limit`."""
+        found = self.rows.fetch(_PLACES, low, high, low, high, limit, _write_array(stems)) if stems else []
+        return [places for (places,) in found]
 
     def fetch_facts(self, ranges: Sequence[tuple[int, int]]) -> list[tuple[Any, ...]]:
         """Return id, step, created, speaker, flags and length of the turns in ranges of ids."""
@@ -221,6 +247,20 @@ class PostgresStepIndex(SqlStepIndex):
             return work()
 
         return self.rows.write(locked)
+
+
+def _write_blocks(places: Sequence[tuple[int, Sequence[str]]]) -> tuple[str, str, str]:
+    """Return stems, blocks, and the parts of each block that have the stem, as the literals of three arrays."""
+    parts: dict[tuple[str, int], list[int]] = {}
+    for place, stems in places:
+        block, part = place >> _BLOCK_BITS, place & (1 << _BLOCK_BITS) - 1
+        for stem in stems:
+            parts.setdefault((stem, block), []).append(part)
+    return (
+        _write_array(stem for stem, _ in parts),
+        _write_array(block for _, block in parts),
+        _write_array("{" + ",".join(map(str, each)) + "}" for each in parts.values()),
+    )
 
 
 def _write_array(values: Any) -> str:  # noqa: ANN401 - strings of letters and digits, iterable

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.plugin.ledgers import LedgerError
@@ -89,6 +90,8 @@ _OWNERS = OWNERS + "in (select value from json_each(?))"  # noqa: S608 - constan
 _ADD_WORDS = "insert into search_words (rowid, words) values (?, ?)"
 _DROP_WORDS = "insert into search_words (search_words, rowid, words) values ('delete', ?, ?)"
 _MERGE_WORDS = "insert into search_words (search_words) values ('optimize')"
+_MERGE_PAGES = "insert into search_words (search_words, rank) values ('merge', ?)"
+_CHANGES = "select total_changes()"
 _PLACES = "select rowid from search_words where search_words match ? and rowid between ? and ?"
 _NEWEST_PLACES = _PLACES + " order by rowid desc limit ?"
 _FACTS = (
@@ -96,6 +99,10 @@ _FACTS = (
     " where t.id between json_extract(ids.value, '$[0]') and json_extract(ids.value, '$[1]')"
 )
 _MAX_UNINDEXED_STEPS = 64
+_PAGES_PER_MERGE = 500
+"""Pages that one transaction of a merge writes, so that others wait for the lock as long as for a batch of steps."""
+_MIN_CHANGES = 2
+"""Changes of a merge that had something left to do."""
 _MANY_PLACES = 5_000
 """A limit from which on places are read forwards, which is faster, and cut afterwards."""
 
@@ -178,11 +185,26 @@ class SqliteStepIndex(SqlStepIndex):
         self.rows.run_many(_DROP_WORDS, [(place, " ".join(stems)) for place, stems in places])
         self.rows.run(_MERGE_WORDS)
 
-    def fetch_postings(self, stem: str, low: int, high: int, limit: int) -> list[int]:
-        """Return places of a stem between two, the newest `limit`."""
+    def merge_words(self) -> None:
+        """Merge the segments of the table, in short transactions: a query looks a word up in each of them."""
+        pages = -_PAGES_PER_MERGE  # a negative number begins to merge all segments, a positive one continues
+        while self.write_index(partial(self._merge_pages, pages)) >= _MIN_CHANGES:
+            pages = _PAGES_PER_MERGE
+
+    def _merge_pages(self, pages: int) -> int:
+        """Merge so many pages, and return the number of changes."""
+        ((before,),) = self.rows.fetch(_CHANGES)
+        self.rows.run(_MERGE_PAGES, pages)
+        ((after,),) = self.rows.fetch(_CHANGES)
+        return int(after) - int(before)
+
+    def fetch_postings(self, stems: Sequence[str], low: int, high: int, limit: int) -> list[list[int]]:
+        """Return the places of each stem between two, the newest `limit`."""
         if limit < _MANY_PLACES:
-            return [place for (place,) in self.rows.fetch(_NEWEST_PLACES, f'"{stem}"', low, high, limit)]
-        return [place for (place,) in self.rows.fetch(_PLACES, f'"{stem}"', low, high)][-limit:]
+            found = (self.rows.fetch(_NEWEST_PLACES, f'"{stem}"', low, high, limit) for stem in stems)
+        else:
+            found = (self.rows.fetch(_PLACES, f'"{stem}"', low, high)[-limit:] for stem in stems)
+        return [[place for (place,) in rows] for rows in found]
 
     def fetch_facts(self, ranges: Sequence[tuple[int, int]]) -> list[tuple[Any, ...]]:
         """Return id, step, created, speaker, flags and length of the turns in ranges of ids."""
