@@ -218,10 +218,10 @@ def _look_up_words(index: StepIndex, text: str, scope: StepScope, frame: Collect
         frequency = min(frequency, turns)
         weight = log(1 + (turns - frequency + 0.5) / (frequency + 0.5)) * _weigh_word(word, speaker, frame)
         total += weight
-        if scope.excluded:
-            searched = [place for place in places if not is_id_in_spans(place >> 1, scope.excluded)]
-        else:
-            searched = places
+        searched = places
+        for span in scope.excluded:
+            low, high = span.low << 1, span.high << 1 | 1
+            searched = [place for place in searched if not low <= place <= high]
         if searched:
             found.append((weight, searched))
     least = MIN_WEIGHT_SHARE * max([weight for weight, _ in found], default=0.0)
