@@ -114,9 +114,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 
 
 def pytest_collection_finish() -> None:
-    """Collect garbage again, as seldom as the command line does, and never look again at what is there now."""
+    """Collect garbage again, but never look again at what is there now."""
     gc.freeze()
-    gc.set_threshold(100_000)  # with the default, one second in ten of a run
     gc.enable()
 
 
