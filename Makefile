@@ -14,7 +14,7 @@ SEED ?=
 DRAWN := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 EFFORT := --hypothesis-profile=$(if $(LONG),long,searching) --hypothesis-seed=$(DRAWN)
 
-.PHONY: help run test quick pythons faults hostile fuzz lint types architecture format generate goldens docs bench bench-quick lock clean
+.PHONY: help run test quick pythons faults hostile fuzz checks lint types architecture format generate goldens docs bench bench-quick lock clean
 
 help:  ## what each verb does
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -23,12 +23,12 @@ run: $(VENV)/.run  ## show where the tokens of an example session go, and the pr
 	@NEXUS_PAGER=cat $(BIN)/nexus context examples/transcripts/login-bug.jsonl
 	@NEXUS_PAGER=cat $(BIN)/nexus --home $(ACME)/home/.nexus3 -C $(ACME)/company/backend/auth-service show
 
-test: lint types architecture  ## lint, types, architecture, every test, some on other Pythons, and the quick benchmarks
+test: checks  ## lint, types, architecture, every test, some on other Pythons, and the quick benchmarks
 	$(BIN)/pytest $(PARALLEL)
 	$(BIN)/python scripts/other_pythons.py --brief
 	@$(MAKE) --no-print-directory bench-quick
 
-quick: lint types architecture  ## as test, without the slow tests, and with fewer cases and random examples of the others
+quick: checks  ## as test, without the slow tests, and with fewer cases and random examples of the others
 	$(BIN)/pytest $(PARALLEL) -m "not slow" --most-cases=2 --hypothesis-profile=quick
 
 pythons: $(VENV)/.dev  ## more quick tests on the other Pythons that are installed (3.11 to 3.13); skips those that are not
@@ -43,16 +43,16 @@ hostile: $(VENV)/.dev  ## the same for files, servers and texts that mean harm; 
 fuzz: $(VENV)/.dev  ## the same for random input; LONG=1: twenty times as much; SEED=N: the same as in that run
 	$(BIN)/pytest $(PARALLEL) --table fuzz $(EFFORT)
 
+# Each of them has one process and waits for no other.
+checks: $(VENV)/.dev
+	@$(MAKE) --no-print-directory --jobs --output-sync=target lint types architecture
+
 lint: $(VENV)/.dev  ## ruff: rules and format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
 types: $(VENV)/.dev  ## mypy --strict
 	$(BIN)/mypy
-	$(BIN)/mypy tests scripts benchmarks
-	MYPYPATH=examples/hello-plugin $(BIN)/mypy -p nexus_hello
-	MYPYPATH=examples/embedder-plugin $(BIN)/mypy -p nexus_wordllama
-	MYPYPATH=examples/llm-plugin $(BIN)/mypy -p llm_nexus
 
 architecture: $(VENV)/.dev  ## import-linter: who may import whom
 	$(BIN)/lint-imports --no-cache

@@ -114,9 +114,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 
 
 def pytest_collection_finish() -> None:
-    """Garbage is collected again, but what is there now is not looked at any more."""
+    """Collect garbage again, but never look again at what is there now."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish() -> Iterator[None]:
+    """Keep the process from looking for garbage again and again while it ends."""
+    yield
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

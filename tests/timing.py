@@ -34,6 +34,10 @@ def assert_quick(work: Callable[[], object], *, times: float) -> None:
 
 def _assert_ratio(work: Callable[[], object], other: Callable[[], object], limit: float, name: str) -> None:
     """Measure both one right after the other, so that what slows the machine slows both."""
+    # The garbage collector must not search meanwhile what earlier tests have left in memory. It is not to search it
+    # later either: to unfreeze it is to unfreeze all tests that were collected, and each search then takes seconds.
+    gc.collect()
+    gc.freeze()
     ratios: list[float] = []
     while len(ratios) < MAX_PAIRS and not any(ratio < limit for ratio in ratios):
         least = min(_measure_seconds(other) for _ in range(MEASURE_TRIES))
@@ -42,14 +46,7 @@ def _assert_ratio(work: Callable[[], object], other: Callable[[], object], limit
 
 
 def _measure_seconds(work: Callable[[], object]) -> float:
-    """Return the processor time of some work in this thread.
-
-    The garbage collector does not search what earlier tests have left in memory meanwhile.
-    """
-    gc.freeze()
-    try:
-        start = thread_time()
-        work()
-        return thread_time() - start
-    finally:
-        gc.unfreeze()
+    """Return the processor time of some work in this thread."""
+    start = thread_time()
+    work()
+    return thread_time() - start

@@ -652,7 +652,7 @@ def test_numbers_that_json_does_not_have_are_null(nexus_home: Path, server: MCPS
     assert read_catalog(nexus_home, server) == record
 
 
-@pytest.mark.parametrize("levels", [MAX_SCHEMA_DEPTH + 1, 100_000])
+@pytest.mark.parametrize("levels", [MAX_SCHEMA_DEPTH + 1, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_a_tool_whose_schema_has_no_bottom_is_left_out_and_named(
     nexus_home: Path, server: MCPServerWithOrigin, levels: int
 ) -> None:

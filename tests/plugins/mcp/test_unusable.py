@@ -68,7 +68,7 @@ def test_one_that_the_sdk_refuses_is_taken_out_with_the_reason(kind: str) -> Non
     assert [(each.name, each.reason.partition(" or ")[0]) for each in found] == [unusable]
 
 
-@pytest.mark.parametrize("tool", [GOOD, 7], ids=["good", "bad"])
+@pytest.mark.parametrize("tool", [pytest.param(GOOD, marks=pytest.mark.slow), 7], ids=["good", "bad"])
 def test_of_a_list_without_end_the_beginning_is_read(tool: object) -> None:
     """To say of each of millions what is wrong with it would take all the memory there is."""
     result = {"tools": [GOOD, *[tool] * (MAX_LISTED_TOOLS + 1)]}
