@@ -45,7 +45,7 @@ fuzz: $(VENV)/.dev  ## the same for random input; LONG=1: twenty times as much; 
 
 # Each of them has one process and waits for no other.
 checks: $(VENV)/.dev
-	@$(MAKE) --no-print-directory --jobs --output-sync=target lint types architecture
+	@$(MAKE) --no-print-directory --jobs lint types architecture
 
 lint: $(VENV)/.dev  ## ruff: rules and format
 	$(BIN)/ruff check .
