@@ -62,7 +62,10 @@ _CREATE_STATEMENTS = (
 _LOCK_KEY = 0x4E785365
 """The key of the advisory lock for programs that index."""
 _LOCK = "select pg_advisory_xact_lock(?)"
-_HAS_TABLES = f"select to_regclass('nexus.{TABLES[-1]}') is not null"
+_HAS_TABLES = (
+    "select exists (select from pg_catalog.pg_tables where schemaname = 'nexus'"  # noqa: S608 - a constant
+    f" and tablename = '{TABLES[-1]}')"
+)
 _STALE_SESSIONS = (
     "select s.id, s.tip, s.data from sessions s left join search_sessions i on i.session = s.id"
     " where s.tip is not null and i.tip is distinct from s.tip order by s.id limit ?"
