@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from nexus_core.thread.state import SessionState, Turn
     from nexus_core.types.budget import Decision
     from nexus_core.types.compaction import CompactionTrigger
+    from nexus_core.types.ledger import Step
     from nexus_core.types.messages import Message, Tool
     from nexus_core.types.prompt import ArrangedMessages, Placement, Renderer, Section
     from nexus_core.types.request import Request
@@ -119,6 +120,17 @@ class CallPlan(NamedTuple):
     def prefix_tokens(self) -> dict[str, int]:
         """Tokens of system prompt and tools."""
         return self.window.prefix_sizer.count_tokens(self.prefix)
+
+    def complete(self, step: Step) -> CallPlan:
+        """Return the plan after its pending step was stored: the input is the stored one, and nothing is pending."""
+        payload = step.payload
+        if not step.messages or not isinstance(payload, RenderedPayload):
+            return self._replace(pending=None)
+        items = [
+            each._replace(step=step.id, created=step.created) if each.is_input and each.turn == self.turn else each
+            for each in self.items
+        ]
+        return self._replace(items=items, entries=read_section_entries(payload.section_entries), pending=None)
 
     def place(self) -> tuple[Placement, ...]:
         """Return source, tokens and decision of every piece of the call."""

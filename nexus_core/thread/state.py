@@ -7,7 +7,6 @@ on to the next. `Session.record` returns a RecordedStep with RecordedCalls.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import fields, replace
 from functools import cached_property
 from operator import attrgetter
@@ -21,7 +20,6 @@ from nexus_core.errors import ConflictError, TurnError, UsageError
 from nexus_core.history.groups import is_session_start
 from nexus_core.history.truncation import read_truncation_point
 from nexus_core.ledger.ledger import count_import_reverted, find_reverted, skip_reverted, walk_back
-from nexus_core.runner import blocking
 from nexus_core.types.assembled import CacheReport
 from nexus_core.types.base import dataclass
 from nexus_core.types.messages import File, Image, Opaque, Text, ToolResult, Usage
@@ -40,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nexus_core.history.truncation import TruncationPoint
-    from nexus_core.runner import Operation
     from nexus_core.thread.cache import ThreadCache
     from nexus_core.tokens.prices import Cost, PriceList
     from nexus_core.types.ledger import Ledger, NewStep, SessionRecord, Step
@@ -598,28 +595,8 @@ class AppendableThread(Protocol):
             ConflictError: Another writer has appended since.
         """
 
-
-def append(thread: AppendableThread, decide: Decide) -> Operation[Step | DuplicateStep | None]:
-    """Append the step that `decide` returns for the session's state.
-
-    If another writer appends first, `decide` is called again with the new state. A `DuplicateStep` or None of `decide`
-    is returned as it is.
-
-    Raises:
-        ConflictError: Other writers were faster `MAX_APPEND_ATTEMPTS` times in a row.
-    """
-    return (yield from blocking(_append_decided, thread, decide))
-
-
-def _append_decided(thread: AppendableThread, decide: Decide) -> Step | DuplicateStep | None:
-    for _ in range(MAX_APPEND_ATTEMPTS):
-        state = thread.read()
-        decided = decide(state)
-        if decided is None or isinstance(decided, DuplicateStep):
-            return decided
-        with suppress(ConflictError):
-            return thread.append(decided, state)
-    raise build_contention_error(thread.label)
+    def append_decided(self, decide: Decide) -> Step | DuplicateStep | None:
+        """Append the step that `decide` returns for the current state, again if another writer appends first."""
 
 
 def build_contention_error(label: str) -> ConflictError:
