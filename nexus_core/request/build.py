@@ -304,10 +304,9 @@ class _Planner:
         self._opened = opened = state.open_turn
         self._turn = PREVIEW_TURN if user_input is not None else opened.steps[0].id if opened else ""
         if user_input is None:
-            request = add_event(static.request, opened.input_message if opened else None, state.event)
+            self._request = add_event(static.request, opened.input_message if opened else None, state.event, model)
         else:
-            request = add_event(static.request, user_input.message, user_input.event)
-        self._request = replace(request, model=model)
+            self._request = add_event(static.request, user_input.message, user_input.event, model)
         self._cut = state.cut if window.limits(self._turn, state.tip).still_holds(state.cut) else None
         is_new = user_input is not None or (opened is not None and not opened.is_rendered)
         self._memory_findings: tuple[Finding, ...] = ()

@@ -42,6 +42,7 @@ from nexus_core.thread.state import (
     MAX_APPEND_ATTEMPTS,
     DuplicateStep,
     build_contention_error,
+    build_recorded_step,
     ensure_not_archived,
     get_step_usage,
 )
@@ -454,16 +455,17 @@ class Engine:
         if state.tip is None or state.turn is None:
             return step
         model = state.turn.rendered.model or ""
-        reply = step.payload.replace(model=step.payload.model or model)  # not every API names the model that answered
+        reply = step.payload
+        changes: dict[str, Any] = {"model": reply.model or model}  # not every API names the model that answered
         if self._sent_tip is not None and self._sent_tip != state.tip.id:
-            reply = reply.replace(asked=self._sent_tip)
+            changes["asked"] = self._sent_tip
         budget, usage = self._find_sent_budget(state), get_step_usage(step)
         if budget is not None:
             # Without the margin, which is not part of the next call.
             call = CountedCall(budget.total - budget.margin, 0 if usage is None else usage.input_tokens)
             samples = self._thread.learn_count(state, model, call, budget.calibration)
-            reply = reply.replace(sent=call.sent, calibration=samples)
-        return replace(step, data=reply.to_json())
+            changes |= {"sent": call.sent, "calibration": samples}
+        return step.with_payload(reply.replace(**changes))
 
     def _decide_agent_turn(self, state: SessionState, result: AgentResult) -> NewStep | DuplicateStep:
         newest = self._thread.list_newest(state) if result.id else ()
@@ -490,7 +492,7 @@ class Engine:
         return recorded
 
     def _describe_step(self, step: Step, *, duplicate: bool = False) -> RecordedStep:
-        recorded = self._thread.turn(step).build_recorded_step(step, duplicate=duplicate)
+        recorded = build_recorded_step(step, duplicate=duplicate)
         return replace(recorded, cache=self._thread.get_cache_report(step)) if step.kind == "reply" else recorded
 
 

@@ -42,7 +42,7 @@ from nexus_core.types.request import DEFAULT_MODE, Request, get_subagent_mode
 from nexus_core.types.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from nexus_core.request.build import CallPlan, PendingRender
     from nexus_core.request.input import UserInput
@@ -344,9 +344,10 @@ class SessionThread:
             if _merge_options(record.payload, options, step, is_settled=is_settled) != record.payload:
                 record = self._update(options, step, is_settled=is_settled)
         new: list[NewStep] = []
-        if step.kind == "input" and self._starts(state, self._get_settings(state)):
-            new.append(continue_step(None, self._count(build_session_start_step(self.runtime.now()), state)))
-        new.append(continue_step(new[-1] if new else state.tip, self._count(step, state)))
+        is_first = step.kind == "input" and self._starts(state, self._get_settings(state))
+        steps = [build_session_start_step(self.runtime.now()), step] if is_first else [step]
+        for counted in self._count(steps, state):
+            new.append(continue_step(new[-1] if new else state.tip, counted))
         after = None if state.tip is None else state.tip.id
         ledger, label = self._ledger, record.label
         added = ledger.append_many(label, new, after=after) if new[1:] else [ledger.append(label, new[0], after=after)]
@@ -470,11 +471,12 @@ class SessionThread:
             options = options.replace(profile=event[PROFILE_FIELD])
         return options
 
-    def _count(self, step: NewStep, state: SessionState) -> NewStep:
-        """Return a step with the tokens of its messages; long tool results are truncated once and for all."""
+    def _count(self, steps: Iterable[NewStep], state: SessionState) -> list[NewStep]:
+        """Return steps with the tokens of their messages; long tool results are truncated once and for all."""
         settings = self._get_settings(state)
         sizer = self.runtime.get_sizer(self.model(state, settings), settings)
-        return sizer.count_step(step, settings.get_number("truncation.tool_result_tokens", MAX_RESULT_TOKENS))
+        limit = settings.get_number("truncation.tool_result_tokens", MAX_RESULT_TOKENS)
+        return [sizer.count_step(step, limit) for step in steps]
 
 
 def _merge_options(
@@ -489,6 +491,8 @@ def _merge_options(
         is_settled: False if the stored model got no reply. Without a former model it is that of the first turn.
     """
     changes = options.subtract(stored)
+    if not changes and is_settled and stored.fallback_model is None:
+        return stored
     if stored.inherits is not None:  # a worker stays where it was sent
         changes = changes.without("cwd")
     if not (changes.profile or stored.profile):

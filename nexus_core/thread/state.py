@@ -7,7 +7,7 @@ on to the next. `Session.record` returns a RecordedStep with RecordedCalls.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import cached_property
 from operator import attrgetter
 from shlex import quote
@@ -215,18 +215,21 @@ class Turn:
             return ()
         return tuple(RecordedCall(key, call) for key, call in self.calls.items() if key not in self.answered)
 
-    def build_recorded_step(self, step: Step, *, duplicate: bool = False) -> RecordedStep:
-        """Return a step of this turn as `Session.record` returns it."""
-        reply = step.payload if isinstance(step.payload, ReplyPayload) else None
-        return RecordedStep(
-            id=step.id,
-            turn=step.turn,
-            text="\n".join(filter(None, map(_get_reply_text, step.messages))) if reply else "",
-            tool_calls=tuple(RecordedCall(key, call) for key, call in self.calls.items() if key.step == step.id),
-            usage=reply.usage if reply else None,
-            done=step.closes,
-            duplicate=duplicate,
-        )
+
+def build_recorded_step(step: Step, *, duplicate: bool = False) -> RecordedStep:
+    """Return a step as `Session.record` returns it."""
+    payload, messages = step.payload, step.messages
+    reply = payload if isinstance(payload, ReplyPayload) else None
+    calls = find_client_calls(messages) if step.kind == "reply" else ()
+    return RecordedStep(
+        id=step.id,
+        turn=step.turn,
+        text="" if reply is None else "\n".join(filter(None, map(_get_reply_text, messages))),
+        tool_calls=tuple(RecordedCall(ToolCallKey(step.id, place), call) for place, call in enumerate(calls)),
+        usage=None if reply is None else reply.usage,
+        done=step.closes,
+        duplicate=duplicate,
+    )
 
 
 class AnsweredCall(NamedTuple):
@@ -318,7 +321,7 @@ def continue_step(tip: Step | NewStep | None, step: NewStep) -> NewStep:
         total_tokens=add_tokens(tip, step),
         total_usage=add_usage(tip, step),
     )
-    return replace(step, data=payload.to_json())
+    return step.with_payload(payload)
 
 
 # ---- learned limits -------------------------------------------------------------------------------------------------
