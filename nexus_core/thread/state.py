@@ -1,4 +1,4 @@
-"""State of a session: turns, running totals, costs, and appends under concurrent writers.
+"""State of a session: turns, running totals, costs, and what a recorded step returns.
 
 All of it is read from the newest steps: each carries the totals, the calibration and the learned limits of every model
 on to the next. `Session.record` returns a RecordedStep with RecordedCalls.
