@@ -6,9 +6,10 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from nexus_core.errors import TurnError, UsageError
+from nexus_core.runner import blocking
 from nexus_core.thread.lookup import find_step
 from nexus_core.thread.projection import holds_turn_input
-from nexus_core.thread.state import MARKER_KINDS, DuplicateStep, append
+from nexus_core.thread.state import MARKER_KINDS, DuplicateStep
 from nexus_core.types.compaction import RevertedCompaction
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.payloads import CompactionPayload, PinPayload, RevertPayload
@@ -29,7 +30,7 @@ def undo(thread: CompactionThread) -> Operation[RevertedCompaction]:
     Raises:
         TurnError: No compaction is in effect.
     """
-    step = yield from append(thread, lambda state: build_revert_step(thread.cache, state))
+    step = yield from blocking(thread.append_decided, lambda state: build_revert_step(thread.cache, state))
     assert step is not None and not isinstance(step, DuplicateStep)  # noqa: S101, PT018 - a revert is always new
     reverted = step.payload.reverts if isinstance(step.payload, RevertPayload) else ""
     return RevertedCompaction(step.id, reverted, step.compaction)
@@ -133,8 +134,11 @@ def pin(thread: CompactionThread, name: str, *, remove: bool) -> Operation[bool]
         TurnError: A compaction has replaced it already.
     """
     ledger, label = thread.runtime.ledger, thread.label
-    step = yield from append(thread, lambda state: build_pin_step(ledger, label, state, name, remove=remove))
-    return step is not None
+
+    def decide(state: SessionState) -> NewStep | None:
+        return build_pin_step(ledger, label, state, name, remove=remove)
+
+    return (yield from blocking(thread.append_decided, decide)) is not None
 
 
 def build_pin_step(ledger: Ledger, label: str, state: SessionState, name: str, *, remove: bool) -> NewStep | None:

@@ -416,10 +416,6 @@ class Host:
         self._collect(registry, "nexus_transcripts", reserved=reserved)
         return registry
 
-    def listens(self, hook: str) -> bool:
-        """Return True if any plugin implements a hook."""
-        return bool(self._get_implementations(hook))
-
     def assembled(self, context: AssembledContext) -> None:
         """Call `nexus_call_assembled`. Each plugin gets its own copy of the context."""
         from nexus_core.types.assembled import copy_on_read

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from nexus_core.thread.state import SessionState, Turn
     from nexus_core.types.budget import Decision
     from nexus_core.types.compaction import CompactionTrigger
+    from nexus_core.types.ledger import Step
     from nexus_core.types.messages import Message, Tool
     from nexus_core.types.prompt import ArrangedMessages, Placement, Renderer, Section
     from nexus_core.types.request import Request
@@ -119,6 +120,17 @@ class CallPlan(NamedTuple):
     def prefix_tokens(self) -> dict[str, int]:
         """Tokens of system prompt and tools."""
         return self.window.prefix_sizer.count_tokens(self.prefix)
+
+    def complete(self, step: Step) -> CallPlan:
+        """Return the plan after its pending step was stored: the input is the stored one, and nothing is pending."""
+        payload = step.payload
+        if not step.messages or not isinstance(payload, RenderedPayload):
+            return self._replace(pending=None)
+        items = [
+            each._replace(step=step.id, created=step.created) if each.is_input and each.turn == self.turn else each
+            for each in self.items
+        ]
+        return self._replace(items=items, entries=read_section_entries(payload.section_entries), pending=None)
 
     def place(self) -> tuple[Placement, ...]:
         """Return source, tokens and decision of every piece of the call."""
@@ -292,10 +304,9 @@ class _Planner:
         self._opened = opened = state.open_turn
         self._turn = PREVIEW_TURN if user_input is not None else opened.steps[0].id if opened else ""
         if user_input is None:
-            request = add_event(static.request, opened.input_message if opened else None, state.event)
+            self._request = add_event(static.request, opened.input_message if opened else None, state.event, model)
         else:
-            request = add_event(static.request, user_input.message, user_input.event)
-        self._request = replace(request, model=model)
+            self._request = add_event(static.request, user_input.message, user_input.event, model)
         self._cut = state.cut if window.limits(self._turn, state.tip).still_holds(state.cut) else None
         is_new = user_input is not None or (opened is not None and not opened.is_rendered)
         self._memory_findings: tuple[Finding, ...] = ()

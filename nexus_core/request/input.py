@@ -223,12 +223,12 @@ def inherit_user_profile(user_input: UserInput, stored_options: SessionPayload) 
     return user_input._replace(event={**user_input.event, PROFILE_FIELD: stored_options.profile})
 
 
-def add_event(request: Request, message: Message | None, event: JSON) -> Request:
-    """Return the session's request with the message of a turn and its metadata."""
+def add_event(request: Request, message: Message | None, event: JSON, model: str = "") -> Request:
+    """Return the session's request with the message of a turn, its metadata, and the model to call."""
     fields: dict[str, Any] = {name: value for name, value in event.items() if name in EVENT_FIELDS}
     for name in ("platform_actions", "attachments"):
         fields[name] = tuple(fields.get(name, ()))
-    return replace(request, message=message, **fields)
+    return replace(request, message=message, model=model or request.model, **fields)
 
 
 def build_session_start_message_at(now: int) -> Message:

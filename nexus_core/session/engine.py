@@ -41,8 +41,8 @@ from nexus_core.thread.state import (
     MARKER_KINDS,
     MAX_APPEND_ATTEMPTS,
     DuplicateStep,
-    append,
     build_contention_error,
+    build_recorded_step,
     ensure_not_archived,
     get_step_usage,
 )
@@ -126,59 +126,83 @@ class Engine:
                 return build_interrupted_step(state.open_turn)
             raise build_open_turn_error(self.label, state.open_turn)
 
-        while True:
-            step = yield from append(self._thread, decide)
-            if isinstance(step, DuplicateStep) or step is None or step.kind == "input":
-                return (yield from self.next())
-            yield from self._announce(step)  # the open turn was interrupted; now the message opens another
+        def open_turn() -> SessionState:
+            while True:
+                step = self._thread.append_decided(decide)
+                assert step is not None and not isinstance(step, DuplicateStep)  # noqa: S101, PT018 - it is always new
+                if step.kind == "input":
+                    return self._thread.get_state_after(step)
+                self._announce(step)  # the open turn was interrupted; now the message opens another
+
+        return (yield from self._send_next((yield from blocking(open_turn))))
 
     def next(self) -> Operation[AssembledContext]:
         """Return the next call of the open turn; the same as before, if nothing was recorded since."""
+        return (yield from self._send_next(None))
+
+    def _send_next(self, state: SessionState | None) -> Operation[AssembledContext]:
+        """Plan the next call, store its rendered input, and return it; `state` None reads the session."""
         compactions: list[AutoCompactionOutcome] = []
         for _ in range(MAX_APPEND_ATTEMPTS):
-            state, turn, plan = yield from blocking(self._plan_next)
+            state, tip, plan = yield from blocking(self._plan_next, state)
             is_due = plan.trigger is not None and (plan.overflows or self._failed_turn != plan.turn)
             if is_due and all(each.has_moved for each in compactions):
                 compactions.append((yield from self._compact_automatically(state, plan)))
                 if compactions[-1].has_moved:
+                    state = None
                     continue
-            if plan.pending is None:
-                return (yield from self._send(plan, turn.steps[-1].id, compactions))
-            with suppress(ConflictError):  # another writer may have stored the rendered input first; then theirs counts
-                yield from blocking(self._thread.store_rendered, plan.pending, state)
+            if plan.pending is not None:
+                try:
+                    stored = yield from blocking(self._thread.store_rendered, plan.pending, state)
+                except ConflictError:  # another writer may have stored the rendered input first; then theirs counts
+                    state = None
+                    continue
+                tip, plan = stored.id, plan.complete(stored)
+            return (yield from blocking(self._assemble_next, plan, tip, compactions))
         raise build_contention_error(self.label)
 
-    def _plan_next(self) -> tuple[SessionState, Turn, CallPlan]:
-        state = self._thread.read()
+    def _plan_next(self, state: SessionState | None) -> tuple[SessionState, str, CallPlan]:
+        """Return the session's state, the id of its newest step, and the plan of the next call."""
+        state = state or self._thread.read()
         turn = _require_open_turn(state)
         if turn.pending:
             raise PendingToolCallsError(map(str, turn.pending))
-        return state, turn, self._thread.plan(state)
+        return state, turn.steps[-1].id, self._thread.plan(state)
+
+    def _assemble_next(
+        self, plan: CallPlan, tip: str, compactions: Sequence[AutoCompactionOutcome]
+    ) -> AssembledContext:
+        """Assemble the call of a plan whose steps are all stored, and notify plugins that it is about to be sent."""
+        findings = tuple(each.finding for each in compactions if each.finding is not None)
+        try:
+            context = build_request(plan._replace(findings=(*plan.findings, *findings)))
+        except BudgetError as error:
+            floor = next((each.floor for each in compactions if each.floor is not None), error)
+            raise name_largest_pieces(floor, plan) from None
+        self._sent_tip, self._sent_budget = tip, context.token_budget
+        self._thread.clear_announced_findings()
+        self._thread.runtime.host.assembled(context)
+        return context
 
     def record(self, reply_or_result: object, *, interrupted: bool | None = None) -> Operation[RecordedStep]:
         """Store a reply, tool results, or a whole turn."""
         interrupted = None if interrupted is None else read_flag(interrupted, "interrupted")
-        decide = yield from blocking(self._read_recorded, reply_or_result, interrupted=interrupted)
-        step = yield from append(self._thread, decide)
-        assert step is not None  # noqa: S101 - there is always something to record
-        if isinstance(step, DuplicateStep):
-            return (yield from blocking(self._describe_step, step.step, duplicate=True))
-        if step.kind == "reply":
-            self._sent_tip = None
-        recorded = yield from self._announce(step)
-        if step.closes and self._thread.is_worker:
+
+        def record() -> RecordedStep | None:
+            return self._append(self._read_recorded(reply_or_result, interrupted=interrupted))
+
+        recorded = yield from blocking(record)
+        assert recorded is not None  # noqa: S101 - there is always something to record
+        if recorded.done and not recorded.duplicate and self._thread.is_worker:
             yield from self._report_if_awaited()
         return recorded
 
     def interrupt(self) -> Operation[RecordedStep | None]:
         """End the open turn; None if there is none."""
-        step = yield from append(
-            self._thread, lambda state: None if state.open_turn is None else build_interrupted_step(state.open_turn)
+        recorded = yield from blocking(
+            self._append, lambda state: None if state.open_turn is None else build_interrupted_step(state.open_turn)
         )
-        if step is None or isinstance(step, DuplicateStep):
-            return None
-        recorded = yield from self._announce(step)
-        if self._thread.is_worker:
+        if recorded is not None and self._thread.is_worker:
             yield from self._report_if_awaited()
         return recorded
 
@@ -226,7 +250,7 @@ class Engine:
             raise UnknownNameError("session", self.label, known)
         context = yield from self._preview(state, user_input, must_fit=must_fit)
         if announce:
-            yield from self._announce_call(context)
+            yield from blocking(self._thread.runtime.host.assembled, context)
         return context
 
     def _preview(
@@ -302,11 +326,7 @@ class Engine:
         if report is None:
             return None
         parent = Engine(SessionThread(self._thread.runtime, report.parent, SessionOptions()))
-        step = yield from append(parent._thread, lambda state: build_report_step(state.turn, report))
-        assert step is not None  # noqa: S101 - there is something to record
-        if isinstance(step, DuplicateStep):
-            return (yield from blocking(parent._describe_step, step.step, duplicate=True))
-        return (yield from parent._announce(step))
+        return (yield from blocking(parent._append, lambda state: build_report_step(state.turn, report)))
 
     def _report_if_awaited(self) -> Operation[None]:
         with suppress(TurnError):  # the call is no longer pending: the worker's steps are stored all the same
@@ -375,7 +395,7 @@ class Engine:
                 ledger.put_blob(built[1])
             return built[0]
 
-        return (yield from append(self._thread, decide)) is not None
+        return (yield from blocking(self._thread.append_decided, decide)) is not None
 
     def _compact_automatically(self, state: SessionState, plan: CallPlan) -> Operation[AutoCompactionOutcome]:
         """Summarize earlier turns because the next call requires it; once per turn if every summarizer fails."""
@@ -387,27 +407,7 @@ class Engine:
         self.compactions += compaction.has_moved
         return compaction
 
-    # ---- sending ----------------------------------------------------------------------------------------------
-
-    def _send(
-        self, plan: CallPlan, tip: str, compactions: Sequence[AutoCompactionOutcome]
-    ) -> Operation[AssembledContext]:
-        findings = tuple(each.finding for each in compactions if each.finding is not None)
-        try:
-            context = yield from blocking(build_request, plan._replace(findings=(*plan.findings, *findings)))
-        except BudgetError as error:
-            floor = next((each.floor for each in compactions if each.floor is not None), error)
-            raise name_largest_pieces(floor, plan) from None
-        self._sent_tip, self._sent_budget = tip, context.token_budget
-        self._thread.clear_announced_findings()
-        yield from self._announce_call(context)
-        return context
-
-    def _announce_call(self, context: AssembledContext) -> Operation[None]:
-        """Notify plugins of a call that is about to be sent."""
-        host = self._thread.runtime.host
-        if host.listens("nexus_call_assembled"):
-            yield from blocking(host.assembled, context)
+    # ---- recording --------------------------------------------------------------------------------------------
 
     def _find_sent_budget(self, state: SessionState) -> TokenBudget | None:
         """Return the size of the last call that was sent from a state; None if it cannot be known."""
@@ -422,8 +422,6 @@ class Engine:
             return True
         since = [] if tip is None else self._thread.cache.read_since(self._sent_tip, tip)[1:]
         return tip is not None and all(step.kind in MARKER_KINDS and not _takes_back(step) for step in since)
-
-    # ---- recording --------------------------------------------------------------------------------------------
 
     def _read_recorded(self, given: object, *, interrupted: bool | None) -> Decide:
         """Read what is to be recorded, and return the function that makes a step of it.
@@ -457,16 +455,17 @@ class Engine:
         if state.tip is None or state.turn is None:
             return step
         model = state.turn.rendered.model or ""
-        reply = step.payload.replace(model=step.payload.model or model)  # not every API names the model that answered
+        reply = step.payload
+        changes: dict[str, Any] = {"model": reply.model or model}  # not every API names the model that answered
         if self._sent_tip is not None and self._sent_tip != state.tip.id:
-            reply = reply.replace(asked=self._sent_tip)
+            changes["asked"] = self._sent_tip
         budget, usage = self._find_sent_budget(state), get_step_usage(step)
         if budget is not None:
             # Without the margin, which is not part of the next call.
             call = CountedCall(budget.total - budget.margin, 0 if usage is None else usage.input_tokens)
             samples = self._thread.learn_count(state, model, call, budget.calibration)
-            reply = reply.replace(sent=call.sent, calibration=samples)
-        return replace(step, data=reply.to_json())
+            changes |= {"sent": call.sent, "calibration": samples}
+        return step.with_payload(reply.replace(**changes))
 
     def _decide_agent_turn(self, state: SessionState, result: AgentResult) -> NewStep | DuplicateStep:
         newest = self._thread.list_newest(state) if result.id else ()
@@ -475,16 +474,25 @@ class Engine:
             ensure_not_archived(state)
         return step
 
-    def _announce(self, step: Step) -> Operation[RecordedStep]:
+    def _append(self, decide: Decide) -> RecordedStep | None:
+        """Append the step that `decide` returns, and return it as its caller sees it; None if there is none."""
+        step = self._thread.append_decided(decide)
+        if step is None:
+            return None
+        if isinstance(step, DuplicateStep):
+            return self._describe_step(step.step, duplicate=True)
+        if step.kind == "reply":
+            self._sent_tip = None
+        return self._announce(step)
+
+    def _announce(self, step: Step) -> RecordedStep:
         """Return a new step as its caller sees it, after plugins were notified. No transaction is open meanwhile."""
-        recorded = yield from blocking(self._describe_step, step)
-        host = self._thread.runtime.host
-        if host.listens("nexus_step_recorded"):
-            yield from blocking(host.recorded, step, self.label, recorded.usage, recorded.cache)
+        recorded = self._describe_step(step)
+        self._thread.runtime.host.recorded(step, self.label, recorded.usage, recorded.cache)
         return recorded
 
     def _describe_step(self, step: Step, *, duplicate: bool = False) -> RecordedStep:
-        recorded = self._thread.turn(step).build_recorded_step(step, duplicate=duplicate)
+        recorded = build_recorded_step(step, duplicate=duplicate)
         return replace(recorded, cache=self._thread.get_cache_report(step)) if step.kind == "reply" else recorded
 
 

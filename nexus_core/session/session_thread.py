@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from nexus_core.compaction.trigger import find_trigger, read_compaction_options
-from nexus_core.errors import ConfigError, FileError, NexusError, SessionExistsError
+from nexus_core.errors import ConfigError, ConflictError, FileError, NexusError, SessionExistsError
 from nexus_core.request.build import build_request, plan_call
 from nexus_core.request.cache_report import get_cache_report
 from nexus_core.request.input import PROFILE_FIELD, inherit_user_profile
@@ -24,7 +24,16 @@ from nexus_core.thread.cache import NullSizer, ThreadCache
 from nexus_core.thread.calibration import CountedCall, learn_sample
 from nexus_core.thread.lookup import find_turn_end
 from nexus_core.thread.projection import ReadLimits, read_thread
-from nexus_core.thread.state import NO_STATE, SessionState, Turn, continue_step, sum_usage
+from nexus_core.thread.state import (
+    MAX_APPEND_ATTEMPTS,
+    NO_STATE,
+    DuplicateStep,
+    SessionState,
+    Turn,
+    build_contention_error,
+    continue_step,
+    sum_usage,
+)
 from nexus_core.types.assembled import CacheReport
 from nexus_core.types.ledger import SessionRecord
 from nexus_core.types.payloads import InputPayload, SessionPayload
@@ -33,7 +42,7 @@ from nexus_core.types.request import DEFAULT_MODE, Request, get_subagent_mode
 from nexus_core.types.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from nexus_core.request.build import CallPlan, PendingRender
     from nexus_core.request.input import UserInput
@@ -41,6 +50,7 @@ if TYPE_CHECKING:
     from nexus_core.request.static_context import LoadedDirectory, StaticContext
     from nexus_core.session.options import SessionOptions
     from nexus_core.session.workers import SpawnArguments
+    from nexus_core.thread.state import Decide
     from nexus_core.types.budget import TokenBudget, TokenCalibration
     from nexus_core.types.ledger import Ledger, NewStep, Step
     from nexus_core.types.messages import Message, Tool, Usage
@@ -135,7 +145,7 @@ class SessionThread:
         )
         if state.newest.epoch and self.runtime.prefixes.find(state.newest.epoch, state.newest.sections_digest) is None:
             self._missing_prefix = state.newest.epoch
-        if self._missing_prefix:  # the call is planned again once the step with the new prompt is stored
+        if self._missing_prefix:  # also if another writer has stored a new prompt before this plan could be
             findings = (*findings, _build_prompt_gone_finding(self._missing_prefix))
         if self.label and not model:
             findings = (*findings, build_no_model_finding())
@@ -334,9 +344,10 @@ class SessionThread:
             if _merge_options(record.payload, options, step, is_settled=is_settled) != record.payload:
                 record = self._update(options, step, is_settled=is_settled)
         new: list[NewStep] = []
-        if step.kind == "input" and self._starts(state, self._get_settings(state)):
-            new.append(continue_step(None, self._count(build_session_start_step(self.runtime.now()), state)))
-        new.append(continue_step(new[-1] if new else state.tip, self._count(step, state)))
+        is_first = step.kind == "input" and self._starts(state, self._get_settings(state))
+        steps = [build_session_start_step(self.runtime.now()), step] if is_first else [step]
+        for counted in self._count(steps, state):
+            new.append(continue_step(new[-1] if new else state.tip, counted))
         after = None if state.tip is None else state.tip.id
         ledger, label = self._ledger, record.label
         added = ledger.append_many(label, new, after=after) if new[1:] else [ledger.append(label, new[0], after=after)]
@@ -344,6 +355,31 @@ class SessionThread:
             self.cache.add(each)
         self._seen = SessionState(record, added[-1], None)
         return added[-1]
+
+    def append_decided(self, decide: Decide) -> Step | DuplicateStep | None:
+        """Append the step that `decide` returns for the session's state.
+
+        If another writer appends first, `decide` is called again with the new state. A `DuplicateStep` or None of
+        `decide` is returned as it is.
+
+        Raises:
+            ConflictError: Other writers were faster `MAX_APPEND_ATTEMPTS` times in a row.
+        """
+        for _ in range(MAX_APPEND_ATTEMPTS):
+            state = self.read()
+            decided = decide(state)
+            if decided is None or isinstance(decided, DuplicateStep):
+                return decided
+            with suppress(ConflictError):
+                return self.append(decided, state)
+        raise build_contention_error(self.label)
+
+    def get_state_after(self, step: Step) -> SessionState:
+        """Return the state after a step that was just appended here.
+
+        The session is not read again: a step that depends on an outdated state cannot be appended.
+        """
+        return SessionState(self._seen.record, step, self.turn(step))
 
     def store_rendered(self, pending: PendingRender, state: SessionState) -> Step:
         """Store the rendered input of the open turn, and the blobs that it refers to."""
@@ -435,11 +471,12 @@ class SessionThread:
             options = options.replace(profile=event[PROFILE_FIELD])
         return options
 
-    def _count(self, step: NewStep, state: SessionState) -> NewStep:
-        """Return a step with the tokens of its messages; long tool results are truncated once and for all."""
+    def _count(self, steps: Iterable[NewStep], state: SessionState) -> list[NewStep]:
+        """Return steps with the tokens of their messages; long tool results are truncated once and for all."""
         settings = self._get_settings(state)
         sizer = self.runtime.get_sizer(self.model(state, settings), settings)
-        return sizer.count_step(step, settings.get_number("truncation.tool_result_tokens", MAX_RESULT_TOKENS))
+        limit = settings.get_number("truncation.tool_result_tokens", MAX_RESULT_TOKENS)
+        return [sizer.count_step(step, limit) for step in steps]
 
 
 def _merge_options(
@@ -454,6 +491,8 @@ def _merge_options(
         is_settled: False if the stored model got no reply. Without a former model it is that of the first turn.
     """
     changes = options.subtract(stored)
+    if not changes and is_settled and stored.fallback_model is None:
+        return stored
     if stored.inherits is not None:  # a worker stays where it was sent
         changes = changes.without("cwd")
     if not (changes.profile or stored.profile):

@@ -12,7 +12,7 @@ from nexus_core.ledger.store import MAX_LABEL_CHARACTERS, new_id, read_label
 from nexus_core.rendering import find_agent_role
 from nexus_core.session.options import ALL_SKILLS, read_session_options, read_skills
 from nexus_core.session.record import INTERRUPTED_RESULT, IncomingResult, build_result_step
-from nexus_core.thread.state import RecordedCall, is_session_start_step
+from nexus_core.thread.state import RecordedCall, build_recorded_step, is_session_start_step
 from nexus_core.types.base import blake2b
 from nexus_core.types.messages import Message, ToolResult
 from nexus_core.types.payloads import ReplyPayload, SessionPayload
@@ -124,7 +124,7 @@ def find_worker_report(state: SessionState) -> WorkerReport | None:
         return None
     reply = last.payload if isinstance(last.payload, ReplyPayload) else ReplyPayload()
     failed = last.kind == "interrupted" or bool(reply.error) or reply.interrupted
-    text = turn.build_recorded_step(last).text or reply.error or (INTERRUPTED_RESULT if failed else "")
+    text = build_recorded_step(last).text or reply.error or (INTERRUPTED_RESULT if failed else "")
     return WorkerReport(parent, call, text, failed)
 
 

@@ -173,8 +173,7 @@ class TokenSizer:
         sizes = [self.count_tokens(message) for message in messages]
         if len(sizes) > 1:
             payload = payload.replace(sizes=sizes)
-        data = step.data if payload is step.payload else payload.to_json()
-        return replace(step, tokens=sum(sizes), counter=self.name, data=data)
+        return step.with_payload(payload, tokens=sum(sizes), counter=self.name)
 
     def count_step_tokens(self, step: Step) -> list[int]:
         """Return the tokens of each message of a step, as it is sent."""

@@ -1,4 +1,4 @@
-"""State of a session: turns, running totals, costs, and appends under concurrent writers.
+"""State of a session: turns, running totals, costs, and what a recorded step returns.
 
 All of it is read from the newest steps: each carries the totals, the calibration and the learned limits of every model
 on to the next. `Session.record` returns a RecordedStep with RecordedCalls.
@@ -7,8 +7,7 @@ on to the next. `Session.record` returns a RecordedStep with RecordedCalls.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import cached_property
 from operator import attrgetter
 from shlex import quote
@@ -21,7 +20,6 @@ from nexus_core.errors import ConflictError, TurnError, UsageError
 from nexus_core.history.groups import is_session_start
 from nexus_core.history.truncation import read_truncation_point
 from nexus_core.ledger.ledger import count_import_reverted, find_reverted, skip_reverted, walk_back
-from nexus_core.runner import blocking
 from nexus_core.types.assembled import CacheReport
 from nexus_core.types.base import dataclass
 from nexus_core.types.messages import File, Image, Opaque, Text, ToolResult, Usage
@@ -40,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nexus_core.history.truncation import TruncationPoint
-    from nexus_core.runner import Operation
     from nexus_core.thread.cache import ThreadCache
     from nexus_core.tokens.prices import Cost, PriceList
     from nexus_core.types.ledger import Ledger, NewStep, SessionRecord, Step
@@ -218,18 +215,21 @@ class Turn:
             return ()
         return tuple(RecordedCall(key, call) for key, call in self.calls.items() if key not in self.answered)
 
-    def build_recorded_step(self, step: Step, *, duplicate: bool = False) -> RecordedStep:
-        """Return a step of this turn as `Session.record` returns it."""
-        reply = step.payload if isinstance(step.payload, ReplyPayload) else None
-        return RecordedStep(
-            id=step.id,
-            turn=step.turn,
-            text="\n".join(filter(None, map(_get_reply_text, step.messages))) if reply else "",
-            tool_calls=tuple(RecordedCall(key, call) for key, call in self.calls.items() if key.step == step.id),
-            usage=reply.usage if reply else None,
-            done=step.closes,
-            duplicate=duplicate,
-        )
+
+def build_recorded_step(step: Step, *, duplicate: bool = False) -> RecordedStep:
+    """Return a step as `Session.record` returns it."""
+    payload, messages = step.payload, step.messages
+    reply = payload if isinstance(payload, ReplyPayload) else None
+    calls = find_client_calls(messages) if step.kind == "reply" else ()
+    return RecordedStep(
+        id=step.id,
+        turn=step.turn,
+        text="" if reply is None else "\n".join(filter(None, map(_get_reply_text, messages))),
+        tool_calls=tuple(RecordedCall(ToolCallKey(step.id, place), call) for place, call in enumerate(calls)),
+        usage=None if reply is None else reply.usage,
+        done=step.closes,
+        duplicate=duplicate,
+    )
 
 
 class AnsweredCall(NamedTuple):
@@ -321,7 +321,7 @@ def continue_step(tip: Step | NewStep | None, step: NewStep) -> NewStep:
         total_tokens=add_tokens(tip, step),
         total_usage=add_usage(tip, step),
     )
-    return replace(step, data=payload.to_json())
+    return step.with_payload(payload)
 
 
 # ---- learned limits -------------------------------------------------------------------------------------------------
@@ -598,28 +598,8 @@ class AppendableThread(Protocol):
             ConflictError: Another writer has appended since.
         """
 
-
-def append(thread: AppendableThread, decide: Decide) -> Operation[Step | DuplicateStep | None]:
-    """Append the step that `decide` returns for the session's state.
-
-    If another writer appends first, `decide` is called again with the new state. A `DuplicateStep` or None of `decide`
-    is returned as it is.
-
-    Raises:
-        ConflictError: Other writers were faster `MAX_APPEND_ATTEMPTS` times in a row.
-    """
-    return (yield from blocking(_append_decided, thread, decide))
-
-
-def _append_decided(thread: AppendableThread, decide: Decide) -> Step | DuplicateStep | None:
-    for _ in range(MAX_APPEND_ATTEMPTS):
-        state = thread.read()
-        decided = decide(state)
-        if decided is None or isinstance(decided, DuplicateStep):
-            return decided
-        with suppress(ConflictError):
-            return thread.append(decided, state)
-    raise build_contention_error(thread.label)
+    def append_decided(self, decide: Decide) -> Step | DuplicateStep | None:
+        """Append the step that `decide` returns for the current state, again if another writer appends first."""
 
 
 def build_contention_error(label: str) -> ConflictError:

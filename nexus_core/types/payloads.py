@@ -8,7 +8,7 @@ thread has thousands of steps, and most callers need one or two fields of each.
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, dataclass_transform
 
 from nexus_core.types.messages import Usage
@@ -627,6 +627,12 @@ class StepPayloadMixin:
     __slots__ = ("payload",)  # empty until the first access, for which Python then calls `__getattr__`
 
     payload: StepPayload
+
+    def with_payload(self, payload: StepPayload, **changes: Any) -> Self:  # noqa: ANN401 - fields of the step
+        """Return a copy with other metadata, and with other fields if they are given."""
+        changed: Self = replace(self, data=payload.to_json(), **changes)  # type: ignore[type-var] # every step is a dataclass
+        object.__setattr__(changed, "payload", payload)
+        return changed
 
     if not TYPE_CHECKING:
 

@@ -205,9 +205,11 @@ def test_a_failing_source_is_a_finding_and_the_others_are_used(open_nexus: Calla
             return [MemorySource(name="broken", search=search)]
 
     with open_nexus(plugins=(Broken(),)) as nexus:
-        context = nexus.session("main", model="gpt-4o").preview(QUESTION)
+        session = nexus.session("main", model="gpt-4o")
+        preview, context = session.preview(QUESTION), session.ask(QUESTION)
 
     assert NOTE in current_of(context)
+    assert preview.findings == context.findings
     [finding] = [each for each in context.findings if each.code == "memory-source"]
     assert "'broken'" in finding.message
     assert "KeyError" in finding.message

@@ -392,7 +392,7 @@ def test_what_is_told_is_traced(open_nexus: OpenNexus, watcher: Watcher) -> None
     assert told == [("nexus_call_assembled", False), ("nexus_step_recorded", False)]
 
 
-def test_without_a_listener_nobody_waits(tmp_path: Path, nexus_home: Path) -> None:
+def test_notifying_a_plugin_takes_no_wait_of_its_own(tmp_path: Path, nexus_home: Path) -> None:
     def steps_waited(work: Operation[Any]) -> int:
         """How often a pipeline waits, each of which is a thread in a program with a loop."""
         waited, value = 0, None
@@ -413,4 +413,4 @@ def test_without_a_listener_nobody_waits(tmp_path: Path, nexus_home: Path) -> No
 
     alone, watched = waits(), waits(Watcher())
 
-    assert [more - less for less, more in zip(alone, watched, strict=True)] == [1, 1]
+    assert alone == watched
