@@ -523,11 +523,15 @@ def _sort_results_first(blocks: Sequence[Body]) -> list[Body]:
     return sorted(blocks, key=lambda block: block.get("type") != "tool_result")
 
 
-_TEXT_KEYS = {"type", "text"}
-_CALL_KEYS = {"type", "id", "name", "input"}
-_RESULT_KEYS = {"type", "tool_use_id", "content"}
-_RESULT_KEYS_WITH_STATUS = _RESULT_KEYS | {"is_error"}
-_THINKING_KEYS = {"type", "thinking", "signature"}
+_TEXT_FIELDS = 2
+"""Number of fields of a plain block: type and text. Counting fields is faster than comparing their names, and as strict
+where every value is checked, because the value of a missing field is None."""
+_CALL_FIELDS = 4
+"""type, id, name and input."""
+_RESULT_FIELDS = 3
+"""type, tool_use_id and content; is_error may come with them."""
+_THINKING_FIELDS = 3
+"""type, thinking and signature."""
 
 
 def outline_message(item: object) -> Outline | None:
@@ -554,23 +558,25 @@ def _is_empty_or_thinking(last: list[Any]) -> bool:
 
 
 def _outline_text(found: Outline, block: dict[str, Any]) -> bool:
-    return block.keys() == _TEXT_KEYS and found.add_text(block["text"])
+    return len(block) == _TEXT_FIELDS and found.add_text(block.get("text"))
 
 
 def _outline_tool_use(found: Outline, block: dict[str, Any]) -> bool:
-    return block.keys() == _CALL_KEYS and found.add_call(block["id"], block["name"], block["input"], dict)
+    if len(block) != _CALL_FIELDS:
+        return False
+    return found.add_call(block.get("id"), block.get("name"), block.get("input"), dict)
 
 
 def _outline_thinking(found: Outline, block: dict[str, Any]) -> bool:
-    return block.keys() == _THINKING_KEYS and found.add_text(block["signature"]) and found.add_text(block["thinking"])
+    if len(block) != _THINKING_FIELDS:
+        return False
+    return found.add_text(block.get("signature")) and found.add_text(block.get("thinking"))
 
 
 def _outline_tool_result(found: Outline, block: dict[str, Any]) -> bool:
-    if block.keys() != _RESULT_KEYS and (
-        block.keys() != _RESULT_KEYS_WITH_STATUS or type(block["is_error"]) is not bool
-    ):
+    if len(block) != _RESULT_FIELDS + ("is_error" in block) or type(block.get("is_error", False)) is not bool:
         return False
-    return found.add_result(block["tool_use_id"], "") and found.add_texts(block["content"], "text")
+    return found.add_result(block.get("tool_use_id"), "") and found.add_texts(block.get("content"), "text")
 
 
 _REPLY_OUTLINERS = {"text": _outline_text, "tool_use": _outline_tool_use, "thinking": _outline_thinking}

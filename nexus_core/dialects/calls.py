@@ -31,7 +31,7 @@ _EMPTY_ARGUMENTS = re.compile(r"\s*(?:\{\s*\}\s*)?")
 def parse_arguments(raw: str) -> dict[str, Any]:
     """Parse the JSON text of arguments, {} if it is not a JSON object."""
     try:
-        value = STRICT_JSON_DECODER.decode(raw)
+        value = parse_strict_json(raw)
         # Writers for other APIs recurse into arguments: `to_json_types` rejects deep nesting.
         value = to_json_types(value) if raw.count("{") + raw.count("[") > MAX_NESTING_LEVELS else value
     except (ValueError, RecursionError, MessageError):
@@ -83,8 +83,25 @@ def _reject_constant(constant: str) -> NoReturn:
     raise ValueError(constant)
 
 
-STRICT_JSON_DECODER = json.JSONDecoder(parse_constant=_reject_constant, parse_float=_parse_finite_float)
-"""Decoder without Python's extensions such as NaN. Shared, because building one is slower than most decoding."""
+_STRICT_DECODER = json.JSONDecoder(parse_constant=_reject_constant, parse_float=_parse_finite_float)
+"""Shared, because building one is slower than most decoding."""
+_JSON_WHITESPACE = " \t\n\r"
+
+
+def parse_strict_json(text: str) -> object:
+    """Parse JSON without Python's extensions such as NaN.
+
+    Raises:
+        ValueError: It is not JSON.
+        RecursionError: It is nested too deeply.
+    """
+    # `decode` finds the whitespace with two regular expressions, which takes longer than parsing short arguments.
+    stripped = text.strip(_JSON_WHITESPACE)
+    value, end = _STRICT_DECODER.raw_decode(stripped)
+    if end != len(stripped):
+        raise ValueError(f"unexpected text after the JSON value, at character {end}")
+    return value
+
 
 LEGACY_CALL_KEY = "_former"
 """Metadata key of legacy calls and results (`function_call`, role `function`), which have no id."""

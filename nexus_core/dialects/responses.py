@@ -551,7 +551,9 @@ def outline_item(item: object) -> Outline | None:
         found = Outline("tool")
         is_plain = kind == "function_call_output" and item.keys() <= _RESULT_KEYS and found.add_text(item.get("output"))
         is_plain = is_plain and found.add_result(item.get("call_id"), "")
-    return found if is_plain and all(found.add_text(item[name]) for name in _SERVER_KEYS if name in item) else None
+    if is_plain and not _SERVER_KEYS.isdisjoint(item):
+        is_plain = all(found.add_text(item[name]) for name in _SERVER_KEYS if name in item)
+    return found if is_plain else None
 
 
 def _outline_content(found: Outline, item: dict[str, Any]) -> bool:

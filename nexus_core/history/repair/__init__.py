@@ -88,7 +88,8 @@ def repair_in_dialects(
     given = require_list(messages)
     dialect = find_source_dialect(given, api, source, dialects)
     pieces, findings = repair_list(given, dialect, api, dialects)
-    as_messages = any(isinstance(item, Message) for item in given)
+    is_changed = any(isinstance(piece, Message) for piece in pieces)
+    as_messages = is_changed and any(isinstance(item, Message) for item in given)
     repaired: list[Any] = []
     for piece in pieces:
         if isinstance(piece, range):

@@ -6,11 +6,10 @@ True means that repair would find nothing, which property tests check. False mea
 from __future__ import annotations
 
 import re
-from json import JSONDecodeError
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.dialects.cache_markers import find_part_lifetimes
-from nexus_core.dialects.calls import STRICT_JSON_DECODER
+from nexus_core.dialects.calls import parse_strict_json
 from nexus_core.dialects.fields import MAX_NESTING_LEVELS
 from nexus_core.history.repair.content import has_wrong_text_type, is_signed_reasoning, needs_cleaning
 from nexus_core.history.repair.order import has_empty_list_field
@@ -177,117 +176,97 @@ def find_valid_runs(
     scanner = _TurnScanner(rules)
     for index, item in enumerate(given):
         found = outline(item)
-        if found is None or not scanner.is_valid_alone(found):
+        if found is None or not scanner.accepts(found, index):
             scanner.stop()
-        elif found.role == "user":
-            scanner.begin(index)
-        elif scanner.is_running and not scanner.accepts(found):
-            scanner.stop()
-    scanner.end(len(given))
-    return None if scanner.has_repeated_ids else ValidRuns(scanner.runs, scanner.ids)
+    return scanner.end(len(given))
 
 
 class _TurnScanner:
-    """State of a scan for valid turns."""
+    """State of a scan for valid turns. After a message that it does not accept, it must be stopped."""
 
     def __init__(self, rules: ApiRules) -> None:
-        self.runs: list[range] = []
-        self.ids: set[str] = set()
-        self.has_repeated_ids = False
         self._rules = rules
-        self._is_id = re.compile(rules.id_pattern or r"(?s:.+)").fullmatch
+        self._is_id: Callable[[str], object] = re.compile(rules.id_pattern).fullmatch if rules.id_pattern else bool
         self._is_name = re.compile(rules.name_pattern or r"(?s:.*\S.*)").fullmatch
         self._names: set[str] = set()  # names that are known to be valid
-        self._first: int | None = None
-        self._previous = self._turn = 0
-        self._previous_ids: list[str] = []
-        self._turn_ids: list[str] = []
+        self._runs: list[range] = []
+        self._ids: list[str] = []  # ids of the calls in the runs and in the current turns
+        self._first: int | None = None  # None if the current turn is not valid
+        self._previous = self._turn = 0  # where the previous turn and the current one begin
+        self._previous_ids = self._turn_ids = 0  # how many ids come before those of these turns
         self._waiting: dict[object, str] = {}  # the tools of calls, by their ids, or numbered where calls have none
         self._role = ""
 
-    @property
-    def is_running(self) -> bool:
-        """True if the current turn is valid so far."""
-        return self._first is not None
-
-    def is_valid_alone(self, found: Outline) -> bool:
-        """Return True if a message is valid by itself."""
+    def accepts(self, found: Outline, index: int) -> bool:
+        """Return True if a message is valid by itself and may come next in a valid turn, and advance."""
+        role, before, calls = found.role, self._role, found.calls
+        if not (found.texts or calls) or (self._first is None and role != "user"):
+            return False
         for text in found.texts:
             if not text or text.isspace() or "\0" in text or not (text.isascii() or _is_encodable(text)):
                 return False
-        for call_id, name, arguments in found.calls:
-            if not (self._is_valid_id(call_id) and self._is_valid_name(name) and _are_valid_arguments(arguments)):
-                return False
-        for call_id, name in found.results:
-            if not (self._is_valid_id(call_id) and (not name or self._is_valid_name(name))):
-                return False
-        return bool(found.texts or found.calls)
-
-    def begin(self, index: int) -> None:
-        """Begin a turn with a user message."""
-        if self._waiting or self._first is None:
-            self.stop()
-            self._first = self._previous = index
-        else:
-            self._keep(self._previous_ids)
-            self._previous = self._turn
-            self._previous_ids, self._turn_ids = self._turn_ids, []
-        self._turn, self._role = index, "user"
-
-    def accepts(self, found: Outline) -> bool:
-        """Return True if a reply or a message with tool results may come next in the turn, and advance."""
-        role, before = found.role, self._role
+        if role == "user":
+            self._begin(index)
+            return not calls
         self._role = role
         if role == "tool":
             return self._accepts_results(found.results)
-        if before == "assistant":
-            # Only where calls are items by themselves may replies be neighbours, and then only calls may follow calls.
-            if self._rules.results != "anywhere" or (self._waiting and not found.calls):
-                return False
-        elif self._waiting:
+        # Only where calls are items by themselves may replies be neighbours, and then only calls may follow calls.
+        is_neighbor = before == "assistant"
+        if (is_neighbor and self._rules.results != "anywhere") or (self._waiting and not (is_neighbor and calls)):
             return False
-        return self._accepts_calls(found.calls)
+        return not calls or self._accepts_calls(calls)
 
     def stop(self) -> None:
         """Leave the current turn and the one before it to the full repair; the turns before these are a run."""
-        if self._first is not None and self._previous > self._first + 1:
-            self.runs.append(range(self._first, self._previous))
-        self._first, self._role = None, ""
-        self._previous_ids, self._turn_ids, self._waiting = [], [], {}
+        if self._first is not None:
+            if self._previous > self._first + 1:
+                self._runs.append(range(self._first, self._previous))
+            del self._ids[self._previous_ids :]
+        self._first, self._role, self._waiting = None, "", {}
 
-    def end(self, length: int) -> None:
+    def end(self, length: int) -> ValidRuns | None:
         """End the scan; the last turn belongs to the last run if the list may end with it."""
         is_last = self._role in self._rules.last and (self._rules.final_blanks or self._role != "assistant")
         if self._first is None or not is_last or self._waiting:
             self.stop()
         else:
-            self._keep(self._previous_ids)
-            self._keep(self._turn_ids)
-            self.runs.append(range(self._first, length))
+            self._runs.append(range(self._first, length))
+        ids = set(self._ids)
+        return ValidRuns(self._runs, ids) if len(ids) == len(self._ids) else None
 
-    def _keep(self, ids: list[str]) -> None:
-        if ids:
-            count = len(self.ids) + len(ids)
-            self.ids.update(ids)
-            self.has_repeated_ids = self.has_repeated_ids or len(self.ids) < count
+    def _begin(self, index: int) -> None:
+        """Begin a turn with a user message."""
+        if self._waiting or self._first is None:
+            self.stop()
+            self._first = self._previous = index
+            self._previous_ids = len(self._ids)
+        else:
+            self._previous, self._previous_ids = self._turn, self._turn_ids
+        self._turn, self._turn_ids, self._role = index, len(self._ids), "user"
 
     def _accepts_calls(self, calls: Iterable[tuple[str, str, Any]]) -> bool:
-        for call_id, name, _ in calls:
+        waiting = self._waiting
+        for call_id, name, arguments in calls:
+            is_named = name in self._names or self._is_valid_name(name)
+            if not is_named or call_id in waiting or not self._is_valid_id(call_id):
+                return False
+            if not _are_valid_arguments(arguments):
+                return False
             if call_id:
-                if call_id in self._waiting:
-                    return False
-                self._turn_ids.append(call_id)
-            self._waiting[call_id or len(self._waiting)] = name
+                self._ids.append(call_id)
+            waiting[call_id or len(waiting)] = name
         return True
 
     def _accepts_results(self, results: Sequence[tuple[str, str]]) -> bool:
+        """Return True if results answer the waiting calls, whose ids and names are valid."""
         waiting = self._waiting
         if not self._rules.call_ids:
-            is_complete = [name for _, name in results] == list(waiting.values())
+            is_complete = results == [("", name) for name in waiting.values()]
             waiting.clear()
             return is_complete
-        for call_id, _ in results:
-            if waiting.pop(call_id, None) is None:
+        for call_id, name in results:
+            if waiting.pop(call_id, None) is None or (name and not self._is_valid_name(name)):
                 return False
         return not (waiting and self._rules.results == "together")
 
@@ -330,8 +309,8 @@ def _are_valid_arguments(arguments: object) -> bool:
     if arguments.count("{") + arguments.count("[") > MAX_NESTING_LEVELS:
         return False
     try:
-        parsed = STRICT_JSON_DECODER.decode(arguments)
-    except (JSONDecodeError, ValueError, RecursionError):
+        parsed = parse_strict_json(arguments)
+    except (ValueError, RecursionError):
         return False
     # Without escapes, the strings in it are as clean as the whole text.
     return type(parsed) is dict and bool(parsed) and ("\\u" not in arguments or _is_clean_value(parsed, 0))

@@ -543,9 +543,11 @@ def _add_required_text(body: Block) -> Block:
     return body | {"content": [*content, {"text": f"[documents: {', '.join(map(str, documents))}]"}]}
 
 
-_CALL_KEYS = {"toolUseId", "name", "input"}
-_RESULT_KEYS = {"toolUseId", "content"}
-_FINISHED_RESULT_KEYS = _RESULT_KEYS | {"status"}
+_CALL_FIELDS = 3
+"""Number of fields of a plain call: toolUseId, name and input. Counting fields is faster than comparing their names,
+and as strict where every value is checked, because the value of a missing field is None."""
+_RESULT_FIELDS = 2
+"""toolUseId and content; a status may come with them."""
 
 
 def outline_message(item: object) -> Outline | None:
@@ -563,23 +565,24 @@ def outline_message(item: object) -> Outline | None:
 
 
 def _add_block(found: Outline, block: Block) -> bool:
-    kind, value = next(iter(block.items()))
-    if kind == "text":
-        return found.add_text(value)
-    if type(value) is not dict:
-        return False
-    if kind == "toolUse":
-        return value.keys() == _CALL_KEYS and found.add_call(value["toolUseId"], value["name"], value["input"], dict)
-    return kind == "toolResult" and _add_result(found, value)
+    if "text" in block:
+        return found.add_text(block["text"])
+    call = block.get("toolUse")
+    if type(call) is dict:
+        if len(call) != _CALL_FIELDS:
+            return False
+        return found.add_call(call.get("toolUseId"), call.get("name"), call.get("input"), dict)
+    result = block.get("toolResult")
+    return type(result) is dict and _add_result(found, result)
 
 
 def _add_result(found: Outline, result: Block) -> bool:
-    if result.keys() != _RESULT_KEYS and (
-        result.keys() != _FINISHED_RESULT_KEYS or result["status"] not in ("success", "error")
-    ):
+    if "status" in result and result["status"] not in ("success", "error"):
         return False
-    content = result["content"]
-    if type(content) is not list or not content or not found.add_result(result["toolUseId"], ""):
+    content = result.get("content")
+    if len(result) != _RESULT_FIELDS + ("status" in result) or not found.add_result(result.get("toolUseId"), ""):
+        return False
+    if type(content) is not list or not content:
         return False
     for block in content:
         if type(block) is not dict or len(block) != 1 or not found.add_text(block.get("text")):
