@@ -160,8 +160,8 @@ def cut_with_fit(number: int) -> list[Row]:
             split += is_split(neutral_pairs(fitted.messages)) or lost_results(fitted.messages)
             dropped = [each for each in fitted.decisions if each.action == "dropped"]
             if strategy == "oldest_first" and dropped:
-                newest = [group for group in group_messages(messages) if group.last <= dropped[-1].last][-1]
-                added = messages[newest.first : newest.last + 1]
+                newest = [group for group in group_messages(messages) if group.end <= dropped[-1].last + 1][-1]
+                added = messages[slice(*newest)]
                 has_notice = any(each.rule == OMISSION_RULE for each in fitted.decisions)
                 needs_notice = newest.first > 0 and added[0].role != "user"
                 room = fitted.budget.remaining + (has_notice - needs_notice) * notice

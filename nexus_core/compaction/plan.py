@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nexus_core.compaction.compose import compute_summary_limit
 from nexus_core.compaction.trigger import compute_target_tokens, read_compaction_options
 from nexus_core.errors import BudgetError, PluginError, UsageError
-from nexus_core.history.groups import group_messages, group_newest_first, is_session_start
+from nexus_core.history.groups import MessageLinks, find_group_starts, group_messages, is_session_start
 from nexus_core.thread.projection import holds_turn_input, read_thread_parts
 from nexus_core.types.base import dataclass
 from nexus_core.types.compaction import (
@@ -276,7 +276,7 @@ def _group_steps(messages: Sequence[ThreadMessage], pinned: Collection[str]) -> 
     """Yield groups of complete steps, because only complete steps can be kept."""
     joined: list[list[ThreadMessage]] = []
     for group in group_messages([each.message for each in messages]):
-        found = list(messages[group.first : group.last + 1])
+        found = list(messages[slice(*group)])
         if joined and joined[-1][-1].step == found[0].step:
             joined[-1] += found
         else:
@@ -530,9 +530,9 @@ def select_messages_for_compaction(
         )
     available = int(max(available_budget, 0) * recent_preserve_ratio)
     first = len(messages)
-    for group in group_newest_first(messages.__getitem__, len(messages)):
-        available -= token_counter.count_messages(list(messages[group.first : group.last + 1]))
+    for start in find_group_starts(lambda index: MessageLinks(messages[index]), len(messages)):
+        available -= token_counter.count_messages(list(messages[start:first]))
         if available < 0 and first < len(messages):
             break
-        first = group.first
+        first = start
     return list(messages[:first]), list(messages[first:])

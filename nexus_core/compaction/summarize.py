@@ -316,7 +316,7 @@ def split_into_pieces(
     if not window or not messages:
         return [tuple(messages)]
     limit = compute_piece_limit(window, beside=beside)
-    groups = [tuple(messages[group.first : group.last + 1]) for group in group_messages(messages)]
+    groups = [tuple(messages[slice(*group)]) for group in group_messages(messages)]
     sizes = [count(write_transcript(group)) + 2 for group in groups]
     if sum(sizes) <= limit:
         return [tuple(messages)]

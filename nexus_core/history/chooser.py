@@ -10,13 +10,11 @@ from nexus_core.history.groups import (
     IndexRange,
     LazyGroups,
     find_gaps,
-    get_sender,
-    is_user_input,
     to_ranges,
 )
 from nexus_core.history.repair.findings import UNREPAIRED_CODES
 from nexus_core.history.repair.rules import apply_repair_rules
-from nexus_core.history.repair.validity import looks_valid_together
+from nexus_core.history.repair.validity import looks_valid_in_sequence
 from nexus_core.history.select import select, shrink_budget
 from nexus_core.history.shorten import REQUEST_BYTES_RULE, count_media
 from nexus_core.types.budget import Decision
@@ -191,7 +189,7 @@ class MessageChooser:
         for place in places:
             if over <= 0 or place >= end:
                 break
-            if place not in self._pinned and count_media(self._window.message(place)):
+            if place not in self._pinned and count_media(self._window.sent(place).message):
                 before = self._window.bytes(place)
                 self._window.hide_media(place)
                 self._masked_for_bytes.add(place)
@@ -215,9 +213,9 @@ class MessageChooser:
         is_reply = False  # True if the next message is the assistant's too, and so belongs to the same reply
         for place in reversed(range(self._begin, len(self._window))):
             message = self._window.given(place)
-            if is_user_input(message):
+            if message.role == "user" and not message.results:
                 return (place,)
-            if message.role == "assistant" and not message.tool_calls and not is_reply:
+            if message.role == "assistant" and not message.calls and not is_reply:
                 break
             is_reply = message.role == "assistant"
         return ()
@@ -233,19 +231,20 @@ class MessageChooser:
         for span in kept:
             places += range(*span)
         left_out = tuple(self._left_out(kept, has_notice=has_notice))
-        sound = window.sound(places, rules)
-        if sound and looks_valid_together(given := [known.message for known in sound], rules):
+        sound = window.sound(places)
+        if sound and looks_valid_in_sequence(sound, rules):
+            given = [known.message for known in sound]
             tokens, size = sum([known.tokens for known in sound]), sum([known.size for known in sound])
             indices = [None if place in window.changed else place for place in places] if window.changed else places
             decisions = (*left_out, *self._list_changes(places))
             return ChosenMessages(list(zip(indices, given, strict=True)), tokens, size, instructions, decisions, ())
-        mended = apply_repair_rules([window.message(place) for place in places], rules, listed=True)
+        mended = apply_repair_rules([window.sent(place).message for place in places], rules, listed=True)
         messages: list[tuple[int | None, Message]] = []
         tokens = 0
         for index, message in mended.messages:
             place = None if index is None else places[index]
             tokens += window.size(message) if place is None else window.tokens(place)
-            is_given = place is not None and place != NOTICE_PLACE and message is window.given(place)
+            is_given = place is not None and place != NOTICE_PLACE and message is window.given(place).message
             messages.append((place if is_given else None, message))
         findings = tuple(
             finding if finding.index is None else replace(finding, index=places[finding.index])
@@ -253,7 +252,7 @@ class MessageChooser:
         )
         for place, _ in messages:
             if place is not None:  # findings about an unchanged message concern its neighbours
-                window.note_sound(place, rules.name)
+                window.note_sound(place)
         # The byte count of a message already includes what repair may add to it.
         size, decisions = (
             sum(map(window.bytes, places)),
@@ -265,7 +264,8 @@ class MessageChooser:
         """Return True if messages are left out before a message that is not the user's."""
         if not self._adds_notice or not kept or kept[0].first == self._begin:
             return False
-        return get_sender(self._window.given(kept[0].first)) != "user"
+        first = self._window.given(kept[0].first)
+        return first.role != "user" or bool(first.results)
 
     def _left_out(self, kept: Sequence[IndexRange], *, has_notice: bool) -> Iterator[Decision]:
         """Yield a decision for each gap between the kept messages, and for the notice in front of them."""
@@ -283,7 +283,7 @@ class MessageChooser:
         window = self._window
         for place in places:
             if place in window.changed and place != NOTICE_PLACE:
-                is_hidden = count_media(window.given(place)) > count_media(window.message(place))
+                is_hidden = count_media(window.given(place).message) > count_media(window.sent(place).message)
                 yield Decision(
                     action="masked" if is_hidden else "shortened",
                     rule=REQUEST_BYTES_RULE if place in self._masked_for_bytes else RESULT_TOKENS_RULE,

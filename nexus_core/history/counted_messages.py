@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
 
 from nexus_core.dialects.fields import ErrorPath, to_json_types
 from nexus_core.dialects.requests import count_message_bytes
 from nexus_core.errors import UsageError
-from nexus_core.history.repair.validity import looks_valid_alone
+from nexus_core.history.groups import MessageLinks
+from nexus_core.history.repair.validity import has_plain_parts, looks_valid_alone
 from nexus_core.history.shorten import count_media, list_long_texts, replace_media, shorten_results, shorten_texts
 
 if TYPE_CHECKING:
-    from nexus_core.types.api import ApiRules, Dialect
+    from nexus_core.types.api import Dialect
     from nexus_core.types.budget import TokenCounter
     from nexus_core.types.messages import Message
 
@@ -22,66 +23,61 @@ MAX_CACHED_CHARACTERS = 8_000_000
 """Maximum characters of the cached messages, so that images of old conversations do not stay in memory forever."""
 MIN_SHORTENED_TOKENS = 64
 """A text is not shortened below this, because too little of it would be left."""
+UNCOUNTED = -1
+"""The tokens and bytes of a message before they are counted."""
 _MESSAGE_DIVISOR = 8
 """A message above this fraction of `MAX_CACHED_CHARACTERS` is not cached: it would evict all others."""
 
 
-class CachedMessage(NamedTuple):
-    """A message that was read before.
+class CountedMessage(MessageLinks):
+    """A message of a caller's list, with what is found out about it only once.
 
     Attributes:
         copy: A copy of the object that it was read from, because the caller may change the object.
-        message: The message.
-        tokens: Its tokens.
-        size: Its bytes in a request body.
-        sound: Names of the APIs for which it is known to be valid; a mutable set.
-        counts: True if it contains a number or a boolean: equal values may be different JSON, such as 1, 1.0 and True.
+        has_numbers: True if the copy contains a number or a boolean: equal values may be different JSON, such as 1, 1.0
+            and True.
+        tokens: Its tokens, and `UNCOUNTED` before they are counted.
+        size: Its bytes in a request body, and `UNCOUNTED` before they are counted.
+        is_sound: True if it is known to be valid for the API of its dialect, whatever roles and ids are beside it.
     """
 
-    copy: object
-    message: Message
-    tokens: int
-    size: int
-    sound: set[str]
-    counts: bool
+    __slots__ = ("copy", "has_numbers", "is_sound", "size", "tokens")
+
+    def __init__(self, message: Message, copy: object = None) -> None:
+        super().__init__(message)
+        self.copy = copy
+        self.has_numbers = True
+        self.tokens = self.size = UNCOUNTED
+        self.is_sound = False
 
 
 class MessageCache:
     """Messages of one dialect, counted by one counter."""
 
     def __init__(self) -> None:
-        self._known: dict[int, CachedMessage] = {}
+        self._known: dict[int, CountedMessage] = {}
         self._size = 0
 
-    def find(self, item: object) -> CachedMessage | None:
-        """Return the entry of an object; None if there is none, or the object has changed."""
+    def find(self, item: object) -> CountedMessage | None:
+        """Return the message that was read from an object; None if there is none, or the object has changed."""
         known = self._known.get(id(item))
         # Python may reuse an id for another object, so the content must be equal too.
         if known is None or known.copy != item:
             return None
-        return known if not known.counts or _is_same_json(known.copy, item) else None
+        return known if not known.has_numbers or _is_same_json(known.copy, item) else None
 
-    def keep(self, item: object, copy: object, message: Message, weight: tuple[int, int]) -> CachedMessage:
-        """Return an entry for a message, and cache it if that is worthwhile.
-
-        Args:
-            item: The object that was given.
-            copy: A copy of it.
-            message: The message that was read from the copy.
-            weight: Its tokens and its bytes.
-        """
+    def keep(self, item: object, counted: CountedMessage) -> None:
+        """Cache the message that was read from an object, if that is worthwhile."""
         if not is_cacheable(item):
-            return CachedMessage(copy, message, *weight, sound=set(), counts=True)
-        characters, counts = _measure_json(copy)
-        known = CachedMessage(copy, message, *weight, sound=set(), counts=counts)
+            return
+        characters, counted.has_numbers = _measure_json(counted.copy)
         if characters > MAX_CACHED_CHARACTERS // _MESSAGE_DIVISOR:
-            return known
+            return
         if len(self._known) >= MAX_CACHED_MESSAGES or self._size + characters > MAX_CACHED_CHARACTERS:
             self._known.clear()
             self._size = 0
-        self._known[id(item)] = known
+        self._known[id(item)] = counted
         self._size += characters
-        return known
 
 
 def is_cacheable(item: object) -> bool:
@@ -164,25 +160,20 @@ class CountedMessages:
         self._items = items
         self._speaking = speaking
         self._counter = counter
-        self._memory = find_message_cache(counter, speaking)
+        self._cache = find_message_cache(counter, speaking)
         self._limit: int | None = None  # tokens of a tool result before the index `_limit_end`
         self._limit_end = 0
         self.changed: set[int] = set()  # messages that are not sent as they were given, and added ones
-        self._copies: dict[int, object] = {}  # of elements that were read, but not counted yet
-        self._given: dict[int, Message] = {}
-        self._known: dict[int, CachedMessage] = {}  # messages that were counted, now or in an earlier call
-        self._sent: dict[int, Message] = {}  # messages as they are sent, where a limit applies or they were changed
-        self._tokens: dict[int, int] = {}
-        self._sizes: dict[int, int] = {}
+        self._given: dict[int, CountedMessage] = {}
+        self._sent: dict[int, CountedMessage] = {}  # messages as they are sent, where a limit applies or they changed
+        self._tokens: dict[int, int] = {}  # of the messages that were counted in this call
 
     def __len__(self) -> int:
         return len(self._items)
 
     def add(self, place: int, message: Message) -> None:
         """Add a message at an index outside the list."""
-        size = count_message_bytes(message)
-        self._given[place] = message
-        self._known[place] = CachedMessage(message, message, self.size(message), size, sound=set(), counts=False)
+        self._given[place] = CountedMessage(message)
         self.changed.add(place)
 
     def shorten_results(self, limit: int, *, end: int | None = None) -> bool:
@@ -197,7 +188,6 @@ class CountedMessages:
             self._sent.pop(place, None)
             self.changed.discard(place)
             self._tokens.pop(place, None)
-            self._sizes.pop(place, None)
         return bool(stale)
 
     def shorten_together(self, places: range, tokens: int) -> bool:
@@ -210,7 +200,7 @@ class CountedMessages:
         """
         if sum(map(self.tokens, places)) <= tokens:
             return False
-        before = {place: self.message(place) for place in places}
+        before = {place: self.sent(place).message for place in places}
         if self._shorten_texts(places, tokens):
             return True
         if any(map(count_media, before.values())):
@@ -225,51 +215,45 @@ class CountedMessages:
     def _shorten_texts(self, places: range, tokens: int) -> bool:
         """Shorten the long texts of some messages; True if the messages have at most so many tokens then."""
         total = sum(map(self.tokens, places))
-        texts = [text for place in places for text in list_long_texts(self.message(place))]
+        texts = [text for place in places for text in list_long_texts(self.sent(place).message)]
         sizes = sorted(map(self._counter.count, texts))
         limit = _find_common_limit(sizes, tokens - total + sum(sizes))
         if limit < MIN_SHORTENED_TOKENS:
             return False
         for place in places:
-            self._change(place, shorten_texts(self.message(place), limit, self._counter.count))
+            self._change(place, shorten_texts(self.sent(place).message, limit, self._counter.count))
         return sum(map(self.tokens, places)) <= tokens
 
     def hide_media(self, place: int) -> None:
         """Replace images and documents of a message by placeholders, from now on."""
-        self._change(place, replace_media(self.message(place)))
+        self._change(place, replace_media(self.sent(place).message))
 
     def restore(self, places: range) -> None:
         """Send some messages as they were given again."""
         for place in places:
-            self._change(place, self.given(place))
+            self._change(place, self.given(place).message)
 
-    def _change(self, place: int, sent: Message) -> None:
-        self._sent[place] = sent
-        (self.changed.discard if sent is self.given(place) else self.changed.add)(place)
+    def _change(self, place: int, message: Message) -> None:
+        given = self.given(place)
+        self._sent[place] = given if message is given.message else CountedMessage(message)
+        (self.changed.discard if message is given.message else self.changed.add)(place)
         self._tokens.pop(place, None)
-        self._sizes.pop(place, None)
 
-    def given(self, place: int) -> Message:
-        """Return the message as it was given."""
-        message = self._given.get(place)
-        if message is None:
+    def given(self, place: int) -> CountedMessage:
+        """Return the message as it was given. It may not be counted yet."""
+        given = self._given.get(place)
+        if given is None:
             item = self._items[place]
-            known = self._memory.find(item)
-            if known is None:
-                message = self._read(place, item)
-            else:
-                self._known[place] = known
-                message = known.message
-            self._given[place] = message
-        return message
+            given = self._given[place] = self._cache.find(item) or self._read(place, item)
+        return given
 
-    def message(self, place: int) -> Message:
-        """Return the message as it will be sent."""
+    def sent(self, place: int) -> CountedMessage:
+        """Return the message as it will be sent. It may not be counted yet."""
         sent = self._sent.get(place)
         if sent is None:
             sent = self.given(place)
             if self._limit is not None and 0 <= place < self._limit_end:
-                self._change(place, shorten_results(sent, self._limit, self._counter.count))
+                self._change(place, shorten_results(sent.message, self._limit, self._counter.count))
                 sent = self._sent[place]
         return sent
 
@@ -277,49 +261,46 @@ class CountedMessages:
         """Return the tokens of the message as it will be sent."""
         tokens = self._tokens.get(place)
         if tokens is None:
-            known = self._known.get(place) or self._weighed(place)
-            tokens = known.tokens
-            is_long = self._limit is not None and tokens > self._limit  # otherwise no part of it can be too long
-            if (is_long or place in self._sent) and (sent := self.message(place)) is not known.message:
-                tokens = self.size(sent)
+            known = self._sent.get(place) or self._given.get(place) or self.given(place)
+            tokens = known.tokens if known.tokens != UNCOUNTED else self._count(place, known)
+            if self._limit is not None and tokens > self._limit:  # otherwise no part of it can be too long
+                tokens = self._count(place, self.sent(place))
             self._tokens[place] = tokens
         return tokens
 
     def bytes(self, place: int) -> int:
         """Return the bytes of the message in a request body, as it will be sent."""
-        size = self._sizes.get(place)
-        if size is None:
-            sent = self.message(place)
-            is_given = place in self._known and sent is self._known[place].message
-            size = self._known[place].size if is_given else count_message_bytes(sent)
-            self._sizes[place] = size
-        return size
+        sent = self.sent(place)
+        if sent.size == UNCOUNTED:
+            sent.size = count_message_bytes(sent.message)
+        return sent.size
 
     def whole(self, place: int) -> int:
         """Return the tokens of the message as it was given."""
-        return self._weighed(place).tokens
+        return self._count(place, self.given(place))
 
-    def sound(self, places: list[int], rules: ApiRules) -> list[CachedMessage] | None:
-        """Return each message as it will be sent, or None unless all are known to be valid by themselves."""
-        api, sound = rules.name, []
+    def sound(self, places: list[int]) -> list[CountedMessage] | None:
+        """Return each message as it will be sent, or None unless all are known to be valid by themselves.
+
+        Args:
+            places: Indices of messages that were counted as they were given.
+        """
+        rules, sound = self._speaking.rules, []
         for place in places:
-            known = self._known.get(place)
-            if known is None:
-                return None
-            if place in self.changed and place in self._sent:
-                sent = self._sent[place]
-                known = CachedMessage(sent, sent, self.tokens(place), self.bytes(place), sound=set(), counts=False)
-            if api not in known.sound:
-                if not looks_valid_alone(known.message, rules):
+            known = self._sent.get(place) or self._given[place]
+            if known.tokens == UNCOUNTED:  # it was changed after it was counted
+                self.tokens(place)
+            if not known.is_sound:
+                if not looks_valid_alone(known.message, rules) or not has_plain_parts(known.message, rules):
                     return None
-                known.sound.add(api)
+                known.is_sound = True
             sound.append(known)
         return sound
 
-    def note_sound(self, place: int, api: str) -> None:
-        """Store in the cache that a message is valid for an API."""
-        if place in self._known:
-            self._known[place].sound.add(api)
+    def note_sound(self, place: int) -> None:
+        """Store in the cache that a message is valid by itself."""
+        given = self.given(place)
+        given.is_sound = has_plain_parts(given.message, self._speaking.rules)
 
     def known(self, places: range) -> int | None:
         """Return the tokens of a range, or None if not all of its messages were counted."""
@@ -342,18 +323,16 @@ class CountedMessages:
             hint="count_messages(messages) must return a whole number, 0 or more",
         )
 
-    def _read(self, place: int, item: object) -> Message:
+    def _read(self, place: int, item: object) -> CountedMessage:
         with ErrorPath(f"messages[{place}]"):
             # A copy, because another thread may change the caller's object while it is counted.
-            copy = self._copies[place] = to_json_types(item) if is_cacheable(item) else item
-            return self._speaking.read(copy)
+            copy = to_json_types(item) if is_cacheable(item) else item
+            return CountedMessage(self._speaking.read(copy), copy)
 
-    def _weighed(self, place: int) -> CachedMessage:
-        """Return the cache entry of the message as it was given, counting it if necessary."""
-        message = self.given(place)
-        known = self._known.get(place)
-        if known is None:
-            weight = self.size(message), count_message_bytes(message)
-            known = self._memory.keep(self._items[place], self._copies.pop(place), message, weight)
-            self._known[place] = known
-        return known
+    def _count(self, place: int, message: CountedMessage) -> int:
+        """Return the tokens of a message; count it first, and remember it, if that was not done before."""
+        if message.tokens == UNCOUNTED:
+            message.tokens, message.size = self.size(message.message), count_message_bytes(message.message)
+            if message is self._given[place] and place >= 0:
+                self._cache.keep(self._items[place], message)
+        return message.tokens

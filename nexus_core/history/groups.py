@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict, deque
 from itertools import accumulate
+from operator import neg
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.types.messages import SESSION_START, Message, Reasoning, ToolCall, ToolResult
@@ -89,63 +90,69 @@ class UnansweredCalls:
         return queue[0] if queue else None
 
 
-_GROUP_STARTS = (ToolCall, Reasoning)
-
-
-class MessageGroup(NamedTuple):
-    """A range of messages in a list that are kept or dropped together.
+class MessageLinks:
+    """What ties a message to its neighbors: its role, and the ids of its tool calls and results.
 
     Attributes:
-        first: The index of the first message.
-        last: The index of the last message.
-        open: True if a tool call in it has no result yet.
+        message: The message.
+        role: Its role.
+        calls: The ids of its tool calls, in order.
+        results: The call ids of its tool results, in order.
+        starts_group: True if it has a tool call or reasoning.
     """
 
-    first: int
-    last: int
-    open: bool = False
+    __slots__ = ("calls", "message", "results", "role", "starts_group")
+
+    def __init__(self, message: Message) -> None:
+        self.message = message
+        self.role = message.role
+        self.calls: tuple[str, ...] = ()
+        self.results: tuple[str, ...] = ()
+        self.starts_group = False
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                self.calls += (part.id,)
+            elif isinstance(part, ToolResult):
+                self.results += (part.call_id,)
+            self.starts_group = self.starts_group or isinstance(part, ToolCall | Reasoning)
 
 
-def group_messages(messages: Sequence[Message]) -> list[MessageGroup]:
+def group_messages(messages: Sequence[Message]) -> list[IndexRange]:
     """Return all groups of a list, oldest first."""
-    found = list(group_newest_first(messages.__getitem__, len(messages)))[::-1]
-    if len(found) > 1 and is_session_start(messages[0]) and not _has_results(messages[1]):
-        found[:2] = [found[1]._replace(first=0)]
-    return found
+    starts = list(find_group_starts(lambda index: MessageLinks(messages[index]), len(messages)))[::-1]
+    if len(starts) > 1 and is_session_start(messages[0]) and not _has_results(messages[1]):
+        del starts[1]
+    return list(map(IndexRange, starts, [*starts[1:], len(messages)]))
 
 
-def group_newest_first(read: Callable[[int], Message], end: int, first: int = 0) -> Iterator[MessageGroup]:
-    """Yield the groups of the messages before `end`, newest first. Messages are read lazily, and none twice.
+def find_group_starts(read: Callable[[int], MessageLinks], end: int, first: int = 0) -> Iterator[int]:
+    """Yield where each group of the messages before `end` begins, newest first. Each message is read once, lazily.
 
     Args:
-        read: Returns the message at an index.
+        read: Returns the links of the message at an index.
         end: The number of messages.
         first: The index to stop at: earlier messages are in no group.
     """
-    replies: list[Message] = []
-    results: list[Message] = []
+    replies: list[MessageLinks] = []
+    results: list[MessageLinks] = []
     for index in range(end - 1, first - 1, -1):
-        message = read(index)
-        if message.role == "assistant":
-            replies.append(message)
+        links = read(index)
+        if links.role == "assistant":
+            replies.append(links)
             continue
-        has_results = _has_results(message)
-        if replies or (results and not has_results):
-            if len(replies) == 1 and not results and not _starts_group(replies[0]):  # fast path: most replies
-                yield MessageGroup(index + 1, index + 1)
-                replies = []
-            elif len(replies) == len(results) == 1 and _answers_all(replies[0], results[0]):  # fast path, too
-                yield MessageGroup(index + 1, index + 2)
-                replies, results = [], []
+        if replies or (results and not links.results):
+            is_single = len(replies) == 1 >= len(results)
+            if is_single and (not results or _are_answers(results[0].results, replies[0].calls)):
+                yield index + 1  # fast path: most replies
             else:
-                yield from _split_run(index + 1, replies[::-1], results[::-1])
-                replies, results = [], []
-        if has_results:
-            results.append(message)
+                yield from _find_run_starts(index + 1, replies, results)
+            replies, results = [], []
+        if links.results:
+            results.append(links)
         else:
-            yield MessageGroup(index, index)
+            yield index
     if replies or results:
-        yield from _split_run(first, replies[::-1], results[::-1])
+        yield from _find_run_starts(first, replies, results)
 
 
 def build_session_start_message(started: datetime) -> Message:
@@ -169,54 +176,38 @@ def get_sender(message: Message) -> Role:
     return "tool" if _has_results(message) else message.role
 
 
-def _split_run(first: int, replies: list[Message], results: list[Message]) -> list[MessageGroup]:
-    """Return the groups of neighbouring replies and the results after them, newest first."""
+def _find_run_starts(first: int, replies: list[MessageLinks], results: list[MessageLinks]) -> Sequence[int]:
+    """Return where the groups of neighbouring replies and the results after them begin, newest first.
+
+    Args:
+        first: The index of the first message.
+        replies: The replies, newest first.
+        results: The messages with results, newest first.
+    """
     last = first + len(replies) + len(results) - 1
-    begin = 0
-    while begin < len(replies) and not _starts_group(replies[begin]):
-        begin += 1
-    if begin == len(replies):  # most replies
-        return _build_single_groups(first, last)
-    answers, is_open = _count_answers(replies[begin:], results)
-    end = first + len(replies) + answers - 1
-    group = MessageGroup(first + begin, end, is_open)
-    if not begin and end == last:
-        return [group]
-    # The messages after it are results of calls that are not in this group.
-    return [*_build_single_groups(end + 1, last), group, *_build_single_groups(first, first + begin - 1)]
+    leading = next((place for place, links in enumerate(reversed(replies)) if links.starts_group), len(replies))
+    if leading == len(replies):
+        return range(last, first - 1, -1)
+    end = first + len(replies) + _count_answers(replies[::-1][leading:], results[::-1])
+    # The messages after the group are results of calls that are not in it.
+    return [*range(last, end - 1, -1), *range(first + leading, first - 1, -1)]
 
 
-def _answers_all(reply: Message, answer: Message) -> bool:
-    """Return True if a message has one result for each tool call of a reply, in order."""
-    call_ids = [part.id for part in reply.parts if isinstance(part, ToolCall)]
-    if not call_ids or "" in call_ids:
-        return False
-    return call_ids == [part.call_id for part in answer.parts if isinstance(part, ToolResult)]
+def _are_answers(results: Sequence[str], calls: Sequence[str]) -> bool:
+    """Return True if there is one result for each call, in order, by the ids of both."""
+    return bool(calls) and calls == results and "" not in calls
 
 
-def _build_single_groups(first: int, last: int) -> list[MessageGroup]:
-    return [MessageGroup(index, index) for index in range(last, first - 1, -1)]
-
-
-def _count_answers(replies: list[Message], results: list[Message]) -> tuple[int, bool]:
-    """Return how many of the messages with results answer these calls, and True if a call has no result then."""
-    call_ids = [part.id for message in replies for part in message.parts if isinstance(part, ToolCall)]
-    if "" not in call_ids and call_ids == [part.call_id for message in results for part in message.tool_results]:
-        return len(results), False  # the common case: one result per call, in order
-    waiting = UnansweredCalls(part for message in replies for part in message.tool_calls)
-    answers, is_open = 0, bool(waiting)
-    for message in results:
-        if None in [waiting.take(result) for result in message.tool_results]:
-            break
-        answers, is_open = answers + 1, bool(waiting)
-    return answers, is_open
-
-
-def _starts_group(message: Message) -> bool:
-    for part in message.parts:  # noqa: SIM110 - called for every message; `any` with a generator is three times slower
-        if isinstance(part, _GROUP_STARTS):
-            return True
-    return False
+def _count_answers(replies: list[MessageLinks], results: list[MessageLinks]) -> int:
+    """Return how many of the messages with results answer the calls of some replies, both oldest first."""
+    call_ids = [call_id for links in replies for call_id in links.calls]
+    if _are_answers([call_id for links in results for call_id in links.results], call_ids):
+        return len(results)  # the common case
+    waiting = UnansweredCalls(call for links in replies for call in links.message.tool_calls)
+    for answers, links in enumerate(results):
+        if None in [waiting.take(result) for result in links.message.tool_results]:
+            return answers
+    return len(results)
 
 
 def _has_results(message: Message) -> bool:
@@ -402,7 +393,7 @@ class LazyGroups:
     """Sizes of groups, counted lazily from the newest on.
 
     Args:
-        read: Returns the message at an index; called once per index, except for the oldest group.
+        read: Returns the links of the message at an index; called once per index, except for the oldest group.
         first: Index of the first message of the conversation; earlier ones are ignored.
         end: Index after its last message.
         size: Returns the size of the message at an index.
@@ -414,69 +405,68 @@ class LazyGroups:
 
     is_whole = True
 
-    def __init__(self, read: Callable[[int], Message], first: int, end: int, size: Callable[[int], int]) -> None:
+    def __init__(self, read: Callable[[int], MessageLinks], first: int, end: int, size: Callable[[int], int]) -> None:
         self._read = read
         self._size = size
         self.bounds = IndexRange(first, end)
-        self._older: Iterator[MessageGroup] = group_newest_first(read, end, first)
-        self._newest: list[MessageGroup] = []
-        self._sums = [0]
-        self._oldest: MessageGroup | None = None
+        self._older: Iterator[int] = find_group_starts(read, end, first)
+        self._starts = [end]  # of the groups that were found, newest first, after the end of the newest
+        self._sums = [0]  # of as many of the newest groups
+        self._oldest: IndexRange | None = None
 
     def __len__(self) -> int:
         while self._find_one_more():
             pass
-        return len(self._newest)
+        return len(self._sums) - 1
 
     def __getitem__(self, index: int) -> int:
         if index == 0:
-            return self._tokens(self._oldest_group())
+            return sum(map(self._size, range(*self._oldest_group())))
         if index > 0:
             index -= len(self)
-        while len(self._newest) < -index and self._find_one_more():
+        while len(self._sums) <= -index and self._find_one_more():
             pass
-        if not 0 < -index <= len(self._newest):
+        if not 0 < -index < len(self._sums):
             raise IndexError(index)
         return self._sums[-index] - self._sums[-index - 1]
 
     def newest(self, budget: int, *, at_least: int = 1) -> int:
         """Return how many of the newest groups fit into a budget together, never fewer than `at_least`."""
-        sums = self._sums
         # One group more than necessary is counted, so that its size is known to the decision that leaves it out.
-        while len(sums) <= at_least + 1 and self._find_one_more():
+        while len(self._sums) <= at_least + 1 and self._find_one_more():
             pass
-        total, size, newest = sums[-1], self._size, self._newest
+        starts, sums, size = self._starts, self._sums, self._size
+        end, total = starts[-1], sums[-1]
         while total <= budget:  # inline, since most of the time of `fit` is spent here
-            group = next(self._older, None)
-            if group is None:
+            start = next(self._older, None)
+            if start is None:
                 break
-            first, last, _ = group
-            total += size(first) if first == last else sum([size(place) for place in range(first, last + 1)])
-            newest.append(group)
+            total += size(start) if start + 1 == end else sum([size(place) for place in range(start, end)])
+            starts.append(start)
             sums.append(total)
-        fitting = bisect_right(self._sums, budget) - 1
-        return min(max(fitting, at_least), len(self._newest))
+            end = start
+        return min(max(bisect_right(self._sums, budget) - 1, at_least), len(self._sums) - 1)
 
     def measure_again(self, group: IndexRange) -> None:
         """Count a group again whose messages have changed in size."""
-        place = bisect_left(self._newest, -group.first, key=lambda each: -each.first)
-        if place < len(self._newest) and self._newest[place].first == group.first:
-            added = self._tokens(self._newest[place]) - (self._sums[place + 1] - self._sums[place])
-            self._sums[place + 1 :] = [total + added for total in self._sums[place + 1 :]]
+        place = self._find_start(group.first)
+        if place:
+            added = sum(map(self._size, range(*group))) - (self._sums[place] - self._sums[place - 1])
+            self._sums[place:] = [total + added for total in self._sums[place:]]
 
     def find_before(self, end: int) -> IndexRange | None:
         """Return the group that ends before an index, or None if no group ends there."""
-        while (not self._newest or self._newest[-1].first >= end) and self._find_one_more():
+        while self._starts[-1] >= end and self._find_one_more():
             pass
-        place = bisect_right(self._newest, -end, key=lambda group: -group.first)
-        group = self._newest[place] if place < len(self._newest) else None
-        return IndexRange(group.first, end) if group is not None and group.last == end - 1 else None
+        place = bisect_left(self._starts, -end, key=neg)
+        is_found = place + 1 < len(self._starts) and self._starts[place] == end
+        return IndexRange(self._starts[place + 1], end) if is_found else None
 
-    def group(self, index: int) -> MessageGroup | None:
+    def group(self, index: int) -> IndexRange | None:
         """Return the group at a negative index (-1 is the newest), or None if there is none."""
-        while len(self._newest) < -index and self._find_one_more():
+        while len(self._sums) <= -index and self._find_one_more():
             pass
-        return self._newest[-index - 1] if -index <= len(self._newest) else None
+        return IndexRange(self._starts[-index], self._starts[-index - 1]) if -index < len(self._sums) else None
 
     @property
     def sizes(self) -> LazyGroups:
@@ -501,53 +491,48 @@ class LazyGroups:
 
     def sender(self, index: int) -> Role:
         """Return the role of a message's sender."""
-        return get_sender(self._read(index))
+        links = self._read(index)
+        return "tool" if links.results else links.role
 
     def ranges(self, slices: Iterable[slice]) -> list[IndexRange]:
         """Return the index ranges of the selected groups, ascending, with neighbours joined."""
         return join_ranges(filter(None, map(self._span, slices)))
 
     def _measure(self, span: IndexRange) -> int:
-        if span.end == self.bounds.end and self._newest:  # fast path: the newest groups, whose sum is known
-            place = bisect_left(self._newest, -span.first, key=lambda group: -group.first)
-            if place < len(self._newest) and self._newest[place].first == span.first:
-                return self._sums[place + 1]
+        if span.end == self.bounds.end and (place := self._find_start(span.first)):  # fast path: the newest groups
+            return self._sums[place]
         return sum(map(self._size, range(*span)))
+
+    def _find_start(self, index: int) -> int:
+        """Return how many of the newest groups begin at an index or after it; 0 if none begins there."""
+        place = bisect_left(self._starts, -index, key=neg)
+        return place if place < len(self._starts) and self._starts[place] == index else 0
 
     def _span(self, part: slice) -> IndexRange | None:
         if part == slice(0, 1):
-            oldest = self._oldest_group() if self.bounds.end > self.bounds.first else None
-            return IndexRange(oldest.first, oldest.last + 1) if oldest else None
+            return self._oldest_group() if self.bounds.end > self.bounds.first else None
         if part.start is not None and part.start < 0 and part.stop is None:
             oldest = self.group(part.start) or self.group(-len(self))
             return IndexRange(oldest.first, self.bounds.end) if oldest else None
         first, last, _ = part.indices(len(self))
-        if first >= last:
-            return None
-        chosen = self._newest[::-1][first:last]
-        return IndexRange(chosen[0].first, chosen[-1].last + 1)
+        starts = self._starts[::-1]
+        return IndexRange(starts[first], starts[last]) if first < last else None
 
     def _find_one_more(self) -> bool:
-        group = next(self._older, None)
-        if group is None:
+        start = next(self._older, None)
+        if start is None:
             return False
-        self._newest.append(group)
-        self._sums.append(self._sums[-1] + self._tokens(group))
+        self._sums.append(self._sums[-1] + sum([self._size(place) for place in range(start, self._starts[-1])]))
+        self._starts.append(start)
         return True
 
-    def _tokens(self, group: MessageGroup) -> int:
-        if group.first == group.last:  # fast path: most groups have one message
-            return self._size(group.first)
-        return sum([self._size(place) for place in range(group.first, group.last + 1)])
-
-    def _oldest_group(self) -> MessageGroup:
+    def _oldest_group(self) -> IndexRange:
         """Return the first group, reading from the beginning until another starts."""
         if self._oldest is None:
             beginning = GrowingHistory()
             for place in range(*self.bounds):
-                beginning.append(self._read(place), 0)
+                beginning.append(self._read(place).message, 0)
                 if len(beginning.sizes) > 1:
                     break
-            first, last, is_open = group_messages(beginning.messages)[0]
-            self._oldest = MessageGroup(self.bounds.first + first, self.bounds.first + last, is_open)
+            self._oldest = IndexRange(self.bounds.first, self.bounds.first + group_messages(beginning.messages)[0].end)
         return self._oldest

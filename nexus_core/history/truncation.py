@@ -7,14 +7,21 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.dialects.requests import count_message_bytes
-from nexus_core.history.groups import IndexRange, RunningSums, get_sender, group_messages, group_newest_first, to_ranges
+from nexus_core.history.groups import (
+    IndexRange,
+    MessageLinks,
+    RunningSums,
+    find_group_starts,
+    get_sender,
+    group_messages,
+    to_ranges,
+)
 from nexus_core.history.select import select
 from nexus_core.history.shorten import count_media, replace_media
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from nexus_core.history.groups import MessageGroup
     from nexus_core.types.budget import TruncationStrategy
     from nexus_core.types.messages import Message, Role
     from nexus_core.types.prompt import TrustLevel
@@ -180,7 +187,7 @@ LOW_WATER = 0.6
 class GroupedItems(NamedTuple):
     """Message groups, and running sums of their sizes."""
 
-    groups: list[MessageGroup]
+    groups: list[IndexRange]
     sums: RunningSums
 
 
@@ -232,7 +239,7 @@ def _pinned(sent: Sequence[HistoryItem], pins: Collection[str]) -> set[int]:
     """Return the indices of pinned items and of their groups."""
     if not pins:
         return set()
-    whole = [range(group.first, group.last + 1) for group in group_messages([each.message for each in sent])]
+    whole = [range(*group) for group in group_messages([each.message for each in sent])]
     return {place for group in whole if any(sent[at].is_among(pins) for at in group) for place in group}
 
 
@@ -279,8 +286,8 @@ def find_media_limit(sent: Sequence[HistoryItem], limits: FitLimits) -> MessageK
         sent: Items with too many bytes.
         limits: The limits of the call.
     """
-    newest = next(group_newest_first(lambda place: sent[place].message, len(sent)))
-    end = newest.first if sent[-1].turn == limits.turn else len(sent)
+    newest = next(find_group_starts(lambda place: MessageLinks(sent[place].message), len(sent)))
+    end = newest if sent[-1].turn == limits.turn else len(sent)
     fixed, size = limits.fixed(sent), sum(map(get_bytes, sent))
     told = ((each, limits.replace_media(each)) for place, each in enumerate(sent[:end]) if place not in fixed)
     gains = [(before.key, before.size - after.size) for before, after in told if after is not before]
@@ -437,7 +444,7 @@ class SessionItems:
     def ranges(self, slices: Iterable[slice]) -> list[IndexRange]:
         """Return the index ranges of the selected groups, ascending, with neighbours joined."""
         groups = (group for part in slices for group in self._groups[part])
-        return to_ranges(index for group in groups for index in self._free[group.first : group.last + 1])
+        return to_ranges(index for group in groups for index in self._free[slice(*group)])
 
     def measure(self, ranges: Iterable[IndexRange]) -> int:
         """Return the size of some ranges."""
@@ -465,7 +472,7 @@ def _grouped(
     grouped = known.get(key)
     if grouped is None:
         found = group_messages([each.message for each in sent])
-        sizes = (sum(map(of, sent[group.first : group.last + 1])) for group in found)
+        sizes = (sum(map(of, sent[slice(*group)])) for group in found)
         grouped = GroupedItems(found, RunningSums(sizes))
         if len(known) >= MAX_CACHED_GROUPINGS:
             known.clear()

@@ -68,8 +68,8 @@ def test_oldest_first_leaves_no_room_for_the_next_group(messages: list[Message],
     except BudgetError:
         return
     if dropped := [each for each in fitted.decisions if each.action == "dropped"]:
-        newest = [group for group in group_messages(messages) if group.last <= dropped[-1].last][-1]
-        assert fitted.budget.remaining < counter.count_messages(messages[newest.first : newest.last + 1])
+        newest = [group for group in group_messages(messages) if group.end <= dropped[-1].last + 1][-1]
+        assert fitted.budget.remaining < counter.count_messages(messages[slice(*newest)])
 
 
 @pytest.mark.acceptance("R14")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from nexus_core.history.groups import MessageGroup, group_messages, group_newest_first
+from nexus_core.history.groups import IndexRange, MessageLinks, find_group_starts, group_messages
 from nexus_core.history.repair import repair_messages
 from nexus_core.types.messages import Message, Reasoning, Text, ToolCall, ToolResult
 from tests.history.broken import ANYTHING, MESSAGES, neutral, valid_turns
@@ -27,7 +27,7 @@ def result(*ids: str) -> Message:
 
 
 def spans(messages: list[Message]) -> list[tuple[int, int]]:
-    return [(group.first, group.last) for group in group_messages(messages)]
+    return [(group.first, group.end - 1) for group in group_messages(messages)]
 
 
 @pytest.mark.acceptance("T-04")
@@ -38,9 +38,9 @@ def test_a_lone_message_is_a_group_of_its_own() -> None:
 @pytest.mark.acceptance("T-04")
 def test_calls_and_all_their_results_are_one_group() -> None:
     assert group_messages([USER, calls("a", "b"), result("a"), result("b"), SAID]) == [
-        MessageGroup(0, 0, open=False),
-        MessageGroup(1, 3, open=False),
-        MessageGroup(4, 4, open=False),
+        IndexRange(0, 1),
+        IndexRange(1, 4),
+        IndexRange(4, 5),
     ]
 
 
@@ -64,22 +64,16 @@ def test_items_of_one_answer_are_one_group_from_the_thought_or_call_on() -> None
     ]
 
 
-def test_a_group_that_waits_for_results_is_open() -> None:
-    assert [group.open for group in group_messages([calls("a", "b"), result("a")])] == [True]
-    assert [group.open for group in group_messages([calls("a", "b"), result("a", "b")])] == [False]
-    assert [group.open for group in group_messages([calls("a"), USER])] == [True, False]
-
-
 def test_a_result_of_another_call_belongs_to_no_group() -> None:
     found = group_messages([calls("a", "b"), result("a"), result("x"), result("b")])
 
-    assert found == [MessageGroup(0, 1, open=True), MessageGroup(2, 2, open=False), MessageGroup(3, 3, open=False)]
+    assert found == [IndexRange(0, 2), IndexRange(2, 3), IndexRange(3, 4)]
 
 
 def test_a_message_with_one_strange_result_takes_none_of_the_calls() -> None:
     assert group_messages([calls("a"), result("a", "x")]) == [
-        MessageGroup(0, 0, open=True),
-        MessageGroup(1, 1, open=False),
+        IndexRange(0, 1),
+        IndexRange(1, 2),
     ]
 
 
@@ -87,8 +81,8 @@ def test_calls_without_ids_are_matched_by_name_and_number() -> None:
     asked = Message("assistant", (ToolCall("", "read"), ToolCall("", "write")))
     answers = Message("tool", (ToolResult("", "x", "write"), ToolResult("", "x", "read")))
 
-    assert group_messages([asked, answers]) == [MessageGroup(0, 1, open=False)]
-    assert group_messages([asked, answers, answers]) == [MessageGroup(0, 1, open=False), MessageGroup(2, 2, open=False)]
+    assert group_messages([asked, answers]) == [IndexRange(0, 2)]
+    assert group_messages([asked, answers, answers]) == [IndexRange(0, 2), IndexRange(2, 3)]
 
 
 def forward(messages: list[Message]) -> list[tuple[int, int]]:
@@ -138,7 +132,7 @@ def test_read_from_the_end_the_groups_are_those_read_from_the_front(messages: li
 def test_groups_lie_side_by_side_and_cover_the_list(turns: list[Any]) -> None:
     messages = neutral(turns)
 
-    covered = [place for group in group_messages(messages) for place in range(group.first, group.last + 1)]
+    covered = [place for group in group_messages(messages) for place in range(*group)]
 
     assert covered == list(range(len(messages)))
 
@@ -163,11 +157,11 @@ def test_the_newest_groups_of_a_valid_list_need_no_repair_of_results(turns: list
 def test_every_message_is_read_once_and_the_newest_first(messages: list[Message]) -> None:
     asked: list[int] = []
 
-    def read(place: int) -> Message:
+    def read(place: int) -> MessageLinks:
         asked.append(place)
-        return messages[place]
+        return MessageLinks(messages[place])
 
-    list(group_newest_first(read, len(messages)))
+    list(find_group_starts(read, len(messages)))
 
     assert asked == list(range(len(messages)))[::-1]
 
@@ -186,7 +180,7 @@ def test_the_newest_group_of_a_long_list_costs_as_much_as_that_of_a_short_one() 
 
         sys.settrace(trace)
         try:
-            found = group_newest_first(messages.__getitem__, len(messages))
+            found = find_group_starts(lambda place: MessageLinks(messages[place]), len(messages))
             for _ in range(4):
                 next(found)
         finally:

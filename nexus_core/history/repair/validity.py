@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nexus_core.dialects.cache_markers import find_part_lifetimes
 from nexus_core.dialects.calls import parse_strict_json
 from nexus_core.dialects.fields import MAX_NESTING_LEVELS
+from nexus_core.history.groups import MessageLinks
 from nexus_core.history.repair.content import has_wrong_text_type, is_signed_reasoning, needs_cleaning
 from nexus_core.history.repair.order import has_empty_list_field
 from nexus_core.history.repair.pairing import is_valid_name
@@ -30,10 +31,40 @@ def looks_valid_together(messages: Sequence[Message], rules: ApiRules) -> bool:
 
     This checks only the common cases, so False means that the full repair has to decide.
     """
+    is_plain = all(has_plain_parts(message, rules) for message in messages)
+    return is_plain and looks_valid_in_sequence(map(MessageLinks, messages), rules)
+
+
+def has_plain_parts(message: Message, rules: ApiRules) -> bool:
+    """Return True if only the message's role and ids decide where it may be in a list.
+
+    Media, provider blocks, reasoning without output and cache markers have rules of their own.
+    """
+    if message.role == "system":
+        return True
+    kinds = {*map(type, message.parts)}
+    if not kinds <= _PLAIN_TYPES or (message.parts and type(message.parts[-1]) is Reasoning):
+        return False
+    if ToolResult in kinds and (message.role != "tool" or len(kinds) > 1):
+        return False
+    return not (rules.cache_marks and find_part_lifetimes(message.parts, message.api, rules))
+
+
+def looks_valid_in_sequence(messages: Iterable[MessageLinks], rules: ApiRules) -> bool:
+    """Return True if messages that are valid by themselves, with plain parts, are certainly valid as a list, too."""
     if not rules.call_ids:
         return False  # pairing by order is too slow for a quick check
-    sequence = _MessageSequence(rules)
-    return all(map(sequence.accepts, messages)) and sequence.may_end()
+    previous, pairs = "", _CallPairs(rules)
+    for each in messages:
+        role = each.role
+        if role == "system":
+            if previous or rules.system == "field":
+                return False
+        elif (not previous and role not in rules.first) or role == previous == "assistant" or not pairs.accepts(each):
+            return False
+        else:
+            previous = role
+    return previous in rules.last and (rules.final_blanks or previous != "assistant")
 
 
 def is_valid_alone(message: Message, rules: ApiRules) -> bool:
@@ -82,54 +113,32 @@ def _is_allowed_speaker(name: str, rules: ApiRules) -> bool:
     return not rules.speaker_names or is_valid_name(name, rules.name_pattern, rules.name_length)
 
 
-class _MessageSequence:
-    """State of a scan over messages that decides which message may come next."""
+class _CallPairs:
+    """State of a scan over messages that decides whether each call is followed by its result."""
 
     def __init__(self, rules: ApiRules) -> None:
         self._rules = rules
-        self._previous = ""
-        self._waiting: set[str] = set()
         self._ids: set[str] = set()
+        self._waiting: set[str] = set()  # ids of the last calls that have no result yet
         self._answered: set[str] = set()  # dialects of the messages with results of the last calls
 
-    def accepts(self, message: Message) -> bool:
+    def accepts(self, message: MessageLinks) -> bool:
         """Return True if a message may certainly come next, and advance."""
-        role, previous = message.role, self._previous
-        if role == "system":
-            return not previous and self._rules.system != "field"
-        if (not previous and role not in self._rules.first) or role == previous == "assistant":
-            return False
-        self._previous = role
-        calls, results = [], []
-        for part in message.parts:
-            kind = type(part)
-            if kind is ToolCall:
-                calls.append(part.id)  # type: ignore[union-attr] # narrowed by its type
-            elif kind is ToolResult:
-                results.append(part.call_id)  # type: ignore[union-attr] # narrowed by its type
-            elif kind is not Text and (kind is not Reasoning or part is message.parts[-1]):
-                return False  # media, provider blocks and reasoning without output have rules of their own
-            if self._rules.cache_marks and find_part_lifetimes((part,), message.api, self._rules):
-                return False
-        return self._accepts_results(message, results) if results else not self._waiting and self._accepts_calls(calls)
+        if message.results:
+            return self._accepts_results(message)
+        return not self._waiting and (not message.calls or self._accepts_calls(message.calls))
 
-    def may_end(self) -> bool:
-        """Return True if the list may certainly end here; calls may still wait for results."""
-        return self._previous in self._rules.last and (self._rules.final_blanks or self._previous != "assistant")
-
-    def _accepts_results(self, message: Message, results: list[str]) -> bool:
-        if message.role != "tool" or len(results) != len(message.parts) or not self._waiting.issuperset(results):
+    def _accepts_results(self, message: MessageLinks) -> bool:
+        results = set(message.results)
+        if len(results) != len(message.results) or not self._waiting.issuperset(results):
             return False
-        self._waiting.difference_update(results)
+        self._waiting -= results
         is_split = bool(self._waiting or self._answered)
-        self._answered.add(message.api)
+        self._answered.add(message.message.api)
         # Conversion joins the results of other APIs.
-        is_complete = not (is_split and self._rules.results == "together" and self._rules.name in self._answered)
-        return len(set(results)) == len(results) and is_complete
+        return not (is_split and self._rules.results == "together" and self._rules.name in self._answered)
 
-    def _accepts_calls(self, calls: list[str]) -> bool:
-        if not calls:
-            return True
+    def _accepts_calls(self, calls: Sequence[str]) -> bool:
         new = set(calls)
         if "" in new or len(new) != len(calls) or (self._rules.unique_ids and not new.isdisjoint(self._ids)):
             return False
@@ -139,6 +148,7 @@ class _MessageSequence:
         return True
 
 
+_PLAIN_TYPES = frozenset({Text, ToolCall, ToolResult, Reasoning})
 _MAX_ARGUMENT_DEPTH = 8
 """Arguments that are nested deeper are left to the full repair."""
 _MAX_INTEGER = 1 << 63
