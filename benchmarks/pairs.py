@@ -141,7 +141,7 @@ def cut_with_fit(number: int) -> list[Row]:
     """What `fit` makes of them: pairs that it splits, and room that the next group would have had."""
     from nexus_core import BudgetError, fit
     from nexus_core.context import SimpleTokenCounter
-    from nexus_core.history.chooser import OMISSION_NOTICE, OMISSION_RULE
+    from nexus_core.history.fit import OMISSION_NOTICE, OMISSION_RULE
     from nexus_core.history.groups import group_messages
 
     counter = SimpleTokenCounter()

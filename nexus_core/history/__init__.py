@@ -3,7 +3,6 @@
 groups.py              messages that are kept or dropped together, and their sizes
 select.py              select(): the items that fit a budget, chosen by a truncation strategy
 truncation.py          the messages of a session with their sizes, those that fit, and where its history begins
-chooser.py             the messages of a caller's list that fit and are valid
 repair/                repair and check of message lists against the rules of an API
 fit.py                 fit_messages(): the messages that fit a model's context window
 budget.py              token budgets, and the fixed cost of instructions and tools
