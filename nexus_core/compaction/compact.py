@@ -21,10 +21,10 @@ from nexus_core.compaction.compose import (
 )
 from nexus_core.compaction.extractive import EXTRACTIVE_NAME
 from nexus_core.compaction.overflow import read_overflow
-from nexus_core.compaction.plan import CompactionGoal
+from nexus_core.compaction.plan import CompactionGoal, plan_or_explain
 from nexus_core.compaction.prompts import redact_message
 from nexus_core.compaction.summarize import SummaryTask, ask_summarizers, find_summarizers
-from nexus_core.compaction.trigger import NoCompaction, find_block, plan_or_explain
+from nexus_core.compaction.trigger import NoCompaction, find_block
 from nexus_core.errors import BudgetError, ConflictError, PluginError, SummaryError
 from nexus_core.history.budget import RESPONSE_RESERVE_DIVISOR, TOOL_RESERVE_DIVISOR
 from nexus_core.history.truncation import replace_oldest_item_media

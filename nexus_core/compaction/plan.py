@@ -7,7 +7,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.compaction.compose import compute_summary_limit
-from nexus_core.compaction.trigger import compute_target_tokens, read_compaction_options
+from nexus_core.compaction.trigger import (
+    NoCompaction,
+    compute_target_tokens,
+    explain_empty_plan,
+    explain_small_plan,
+    explain_state,
+    find_block,
+    read_compaction_options,
+)
 from nexus_core.errors import BudgetError, PluginError, UsageError
 from nexus_core.history.groups import MessageLinks, find_group_starts, group_messages, is_session_start
 from nexus_core.thread.projection import holds_turn_input, read_thread_parts
@@ -139,6 +147,36 @@ class PlannedCompaction(NamedTuple):
             available=self.budget.available,
             planner=self.selection.planner,
         )
+
+
+def plan_or_explain(
+    thread: CompactionThread, state: SessionState, task: CompactionGoal, call: CallPlan | None = None
+) -> PlannedCompaction | NoCompaction:
+    """Return the plan of a compaction, or the reason why there is none. Blocks.
+
+    Automatic and manual compaction, recovery and dry runs all ask here, so that they give the same answer.
+
+    Args:
+        thread: The session's thread.
+        state: Its state.
+        task: Why it should be compacted, and for which limit.
+        call: The next call of the state; None to plan it.
+
+    Raises:
+        PluginError: A plugin's plan would separate what must stay together.
+    """
+    reason = explain_state(state, task.trigger)
+    if reason is not None:
+        return reason
+    call = thread.plan(state) if call is None else call
+    reason = find_block(thread.cache, state, call, task.trigger)
+    if reason is not None:
+        return reason
+    try:
+        planned = plan_compaction(thread, state, call, task)
+    except BudgetError as error:
+        return NoCompaction("must-stay", error.what, error.hint or "unpin steps, or use a larger model", error)
+    return explain_empty_plan(call) if planned is None else explain_small_plan(planned) or planned
 
 
 def plan_compaction(

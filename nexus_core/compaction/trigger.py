@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
-from nexus_core.errors import BudgetError, TurnError
+from nexus_core.errors import TurnError
+from nexus_core.text.console import format_share
 from nexus_core.thread.state import count_turns, ensure_not_archived
 from nexus_core.types.payloads import CompactionPayload
 from nexus_core.types.plugins import Finding
@@ -12,8 +13,7 @@ from nexus_core.types.plugins import Finding
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nexus_core.compaction.compact import CompactionThread
-    from nexus_core.compaction.plan import CompactionGoal, PlannedCompaction
+    from nexus_core.compaction.plan import PlannedCompaction
     from nexus_core.errors import NexusError
     from nexus_core.request.build import CallPlan
     from nexus_core.thread.cache import ThreadCache
@@ -169,38 +169,6 @@ class NoCompaction(NamedTuple):
     error: NexusError | None = None
 
 
-def plan_or_explain(
-    thread: CompactionThread, state: SessionState, task: CompactionGoal, call: CallPlan | None = None
-) -> PlannedCompaction | NoCompaction:
-    """Return the plan of a compaction, or the reason why there is none. Blocks.
-
-    Automatic and manual compaction, recovery and dry runs all ask here, so that they give the same answer.
-
-    Args:
-        thread: The session's thread.
-        state: Its state.
-        task: Why it should be compacted, and for which limit.
-        call: The next call of the state; None to plan it.
-
-    Raises:
-        PluginError: A plugin's plan would separate what must stay together.
-    """
-    from nexus_core.compaction.plan import plan_compaction
-
-    reason = _explain_state(state, task.trigger)
-    if reason is not None:
-        return reason
-    call = thread.plan(state) if call is None else call
-    reason = find_block(thread.cache, state, call, task.trigger)
-    if reason is not None:
-        return reason
-    try:
-        planned = plan_compaction(thread, state, call, task)
-    except BudgetError as error:
-        return NoCompaction("must-stay", error.what, error.hint or "unpin steps, or use a larger model", error)
-    return _explain_empty_plan(call) if planned is None else _explain_small_plan(planned) or planned
-
-
 def find_block(
     cache: ThreadCache, state: SessionState, call: CallPlan, trigger: CompactionTrigger
 ) -> NoCompaction | None:
@@ -257,8 +225,6 @@ def find_cooldown(
     shares = [compute_saved_share(*each) for each in savings[-MAX_SMALL_SAVINGS:]]
     is_small = len(shares) == MAX_SMALL_SAVINGS and max(shares) < MIN_SAVINGS_SHARE
     if is_small and turns_since < keep_turns:
-        from nexus_core.text.console import format_share
-
         saved = " and ".join(format_share(max(share, 0)) for share in shares)
         left = keep_turns - turns_since
         hint = f"it is tried again after {left} more turn{'s' * (left > 1)}"
@@ -286,7 +252,8 @@ def list_compactions_since_reply(cache: ThreadCache, tip: Step) -> list[Compacti
     return found
 
 
-def _explain_state(state: SessionState, trigger: CompactionTrigger) -> NoCompaction | None:
+def explain_state(state: SessionState, trigger: CompactionTrigger) -> NoCompaction | None:
+    """Return why a session in this state cannot be compacted; None to continue."""
     if state.tip is None:
         return NoCompaction("empty", "the session has no turn yet", "record a turn first")
     if trigger == "manual":  # an archived session may finish its open turn, and be compacted for that
@@ -304,13 +271,15 @@ def _explain_below_trigger(options: CompactionOptions, call: CallPlan) -> NoComp
     return NoCompaction("below-trigger", what, "set compaction.trigger_ratio, trigger_tokens or trigger_turns")
 
 
-def _explain_empty_plan(call: CallPlan) -> NoCompaction:
+def explain_empty_plan(call: CallPlan) -> NoCompaction:
+    """Return that there is nothing to summarize."""
     keep_turns = read_compaction_options(call.window.settings).keep_turns
     hint = f"the newest turns stay as they are ({keep_turns} at least); set compaction.keep_turns to keep fewer"
     return NoCompaction("nothing-to-summarize", "there is nothing to summarize", hint)
 
 
-def _explain_small_plan(planned: PlannedCompaction) -> NoCompaction | None:
+def explain_small_plan(planned: PlannedCompaction) -> NoCompaction | None:
+    """Return why a planned compaction is not worth it; None if it is."""
     tokens = planned.selection.covered_tokens
     if planned.selection.is_outgrown:
         return None
@@ -320,8 +289,6 @@ def _explain_small_plan(planned: PlannedCompaction) -> NoCompaction | None:
     is_early = planned.task.trigger in _EARLY_TRIGGERS and planned.tokens_before < planned.budget.available
     if not is_early or planned.expected_share >= MIN_FREED_SHARE:
         return None
-    from nexus_core.text.console import format_share
-
     share = format_share(max(planned.expected_share, 0))
     what = f"it would free {share}, and less than {MIN_FREED_SHARE:.0%} is not worth a cold prompt cache"
     return NoCompaction("not-worth-it", what, "it is tried again before the next call; at the limit it is done anyway")

@@ -19,6 +19,17 @@ if TYPE_CHECKING:
 
     from nexus_core.types.messages import JSON, Part
 
+FUNCTION_CALL, CUSTOM_TOOL_CALL = "function_call", "custom_tool_call"
+OUTPUT_TYPES = {
+    FUNCTION_CALL: "function_call_output",
+    CUSTOM_TOOL_CALL: "custom_tool_call_output",
+    "apply_patch_call": "apply_patch_call_output",
+    "computer_call": "computer_call_output",
+    "local_shell_call": "local_shell_call_output",
+    "shell_call": "shell_call_output",
+    "tool_search_call": "tool_search_output",
+}
+"""Types of the calls that a client of the Responses API runs, and of their results."""
 FREE_TEXT_ARGUMENT = "input"
 """Argument name for the free text that a custom tool gets."""
 

@@ -9,7 +9,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from nexus_core.dialects.calls import FREE_TEXT_ARGUMENT, assign_call_ids, serialize_arguments
+from nexus_core.dialects.calls import (
+    CUSTOM_TOOL_CALL,
+    FREE_TEXT_ARGUMENT,
+    FUNCTION_CALL,
+    OUTPUT_TYPES,
+    assign_call_ids,
+    serialize_arguments,
+)
 from nexus_core.dialects.fields import (
     ErrorPath,
     add_provider_fields,
@@ -212,18 +219,6 @@ def _write_converted_file(file: File, api: str) -> dict[str, Any] | None:
         }
     return {"type": "input_file", "file_url": file.url} if file.url else None
 
-
-FUNCTION_CALL, CUSTOM_TOOL_CALL = "function_call", "custom_tool_call"
-OUTPUT_TYPES = {
-    FUNCTION_CALL: "function_call_output",
-    CUSTOM_TOOL_CALL: "custom_tool_call_output",
-    "apply_patch_call": "apply_patch_call_output",
-    "computer_call": "computer_call_output",
-    "local_shell_call": "local_shell_call_output",
-    "shell_call": "shell_call_output",
-    "tool_search_call": "tool_search_output",
-}
-"""Types of calls that the client runs, and the types of their results."""
 
 _CALL_TYPES = {output: call for call, output in OUTPUT_TYPES.items()}
 OUTPUTS_WITH_PARTS = (OUTPUT_TYPES[FUNCTION_CALL], OUTPUT_TYPES[CUSTOM_TOOL_CALL])

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, cast
 
 import pluggy
 
 from nexus_core import hookspecs
 from nexus_core.config.load import read_early_settings
+from nexus_core.config.merge import NOT_MERGED, KeyMergeRule
 from nexus_core.config.pointers import dotted_to_pointer
 from nexus_core.errors import NexusError, UnknownNameError, did_you_mean
 from nexus_core.files.places import find_nexus_home, resolve_directory
@@ -28,12 +29,12 @@ from nexus_core.host.loader import PluginLoader
 from nexus_core.text.safety import neutralize, repair_surrogates, strip_hidden
 from nexus_core.types.base import copy_value
 from nexus_core.types.layers import SkippedFile
+from nexus_core.types.prompt import KIND_ZONES, Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
     from pathlib import Path
 
-    from nexus_core.config.merge import KeyMergeRule
     from nexus_core.host.calls import HookResult
     from nexus_core.host.discovery import PluginCandidate
     from nexus_core.types.api import Dialect
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from nexus_core.types.memory import Embedder, MemorySource
     from nexus_core.types.messages import Tool, Usage
     from nexus_core.types.plugins import Command, Finding, HookCall, PluginInfo, Problem, Toolset
-    from nexus_core.types.prompt import AgentRole, Renderer, Section, Source, TrustLevel, Zone
+    from nexus_core.types.prompt import AgentRole, Renderer, Section, TrustLevel, Zone
     from nexus_core.types.providers import Provider
     from nexus_core.types.request import Request
     from nexus_core.types.settings import InitScope, MergePolicy, PluginSettings, Settings
@@ -232,8 +233,6 @@ class Host:
         return dict(self._policies[guarded])
 
     def _collect_merge_policies(self, guarded: tuple[str, ...]) -> dict[str, KeyMergeRule]:
-        from nexus_core.config.merge import KeyMergeRule
-
         policies: dict[str, KeyMergeRule] = {}
         for answer in self._call_hook_once("nexus_merge_policies"):
             for item in answer.items:
@@ -252,8 +251,6 @@ class Host:
 
     def _isolate_merge(self, plugin: str, policy: MergePolicy) -> Callable[[object, object], object]:
         """Wrap a plugin's merge function: it gets copies, its result is checked, and failures are reported."""
-        from nexus_core.config.merge import NOT_MERGED
-
         function = cast("Callable[[object, object], object]", policy.policy)
 
         def fail(what: str, cause: BaseException | None = None) -> object:
@@ -436,20 +433,19 @@ class Host:
 
     def _call_layer_hook(self, layer: Layer, hook: str, **others: object) -> tuple[list[Any], list[SkippedFile]]:
         """Return what a hook finds in a layer, each item with its source, and the files it skipped."""
-        skip, source = _import_layer_types()
         trust: TrustLevel = "user" if layer.is_own else "project"
         found: list[Any] = []
         skipped: list[SkippedFile] = []
         for answer in self._call_hook(hook, layer=layer, **others):
             for item in answer.items:
-                if isinstance(item, skip):
+                if isinstance(item, SkippedFile):
                     _set_frozen_field(item, "layer", item.layer or layer.name)
                     _set_frozen_field(item, "plugin", answer.plugin)
                     skipped.append(item)
                 else:
                     _set_frozen_field(item, "layer", layer)
                     _set_frozen_field(
-                        item, "source", source(uri=str(item.path), layer=layer.name, plugin=answer.plugin, trust=trust)
+                        item, "source", Source(uri=str(item.path), layer=layer.name, plugin=answer.plugin, trust=trust)
                     )
                     found.append(item)
         return found, skipped
@@ -460,8 +456,6 @@ class Host:
         A plugin may pass on untrusted text, such as file names or a program's output. The text must not imitate markup
         of Nexus, contain invisible characters, or contain surrogates, which no request body can hold.
         """
-        from nexus_core.types.prompt import KIND_ZONES
-
         answers: list[HookResult[Section]] = self._call_hook(hook, request=request, loaded=loaded)
         for answer in answers:
             for section in answer.items:
@@ -565,17 +559,7 @@ def _settings_overlap(one: str, other: str) -> bool:
     return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 
-@cache
-def _import_layer_types() -> tuple[type[SkippedFile], type[Source]]:
-    """Import the types for results about layers once. Not every run loads layers. One that does needs them often."""
-    from nexus_core.types.prompt import Source
-
-    return SkippedFile, Source
-
-
 def _build_section_source(section: Section, plugin: str) -> Source:
-    from nexus_core.types.prompt import Source
-
     if section.source is None:
         return Source(uri=f"plugin:{plugin}", plugin=plugin)
     return replace(section.source, plugin=plugin)

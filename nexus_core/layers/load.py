@@ -17,6 +17,7 @@ from nexus_core.errors import FileError, UnknownNameError
 from nexus_core.files.places import find_home_repository, find_workspace
 from nexus_core.layers.mcp import find_servers, normalize_servers_if_any
 from nexus_core.layers.policy import SETTINGS_WITHOUT_PLUGIN_MERGE, enforce_policy, list_plugin_guarded_settings
+from nexus_core.rendering import LABELLED_RENDERER
 from nexus_core.text.safety import fence_documentation, find_hidden, neutralize, one_line, strip_hidden, visible_line
 from nexus_core.types.layers import LayerText, LoadedLayers, SkippedFile
 from nexus_core.types.plugins import Finding
@@ -193,8 +194,6 @@ def find_unknown_names(settings: Settings, host: Host) -> Iterator[InvalidSettin
 
 
 def _get_renderers(host: Host) -> ContributionRegistry[Renderer]:
-    from nexus_core.rendering import LABELLED_RENDERER
-
     return host.renderers([LABELLED_RENDERER])
 
 

@@ -13,6 +13,7 @@ from math import hypot, isfinite
 from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
+from nexus_core.errors import did_you_mean
 from nexus_core.host.calls import describe_exception
 from nexus_core.memory.facets import find_query_facets, read_facet
 from nexus_core.memory.forgotten_memories import read_forgotten_memories
@@ -242,8 +243,6 @@ def _normalize_text(text: str) -> str:
 
 
 def _build_unknown_finding(name: str, known: Sequence[str]) -> Finding:
-    from nexus_core.errors import did_you_mean
-
     nearest = did_you_mean(name, known)
     return Finding(
         SOURCE_FINDING, f"no plugin offers the memory source {name!r} of memory.sources{nearest and f'; {nearest}'}"
@@ -310,8 +309,6 @@ def reorder_by_vectors(host: Host, name: str, text: str, memories: list[Memory])
         text: The query.
         memories: Memories by words, the best first.
     """
-    from nexus_core.errors import did_you_mean
-
     embedders = host.embedders()
     if name not in embedders:
         nearest = did_you_mean(name, list(embedders))

@@ -16,9 +16,11 @@ from nexus_core.errors import AgentCycleError, AgentDestroyedError, AgentExistsE
 from nexus_core.files.places import expand_user, resolve_directory
 from nexus_core.layers.policy import PERMISSION_LEVELS, tightest_level
 from nexus_core.ledger.store import new_id, read_label
+from nexus_core.memory.recall import search_memories
 from nexus_core.nexus import Nexus
 from nexus_core.rpc.manager_tools import build_manager_tools
 from nexus_core.rpc.pooled_agent import PooledAgent, question_to_json
+from nexus_core.rpc.session_logger import SessionLogger
 from nexus_core.runner import run
 from nexus_core.session.engine import open_engine
 from nexus_core.session.workers import WORKER_ROLE, SpawnArguments
@@ -319,8 +321,6 @@ class AgentPool:
             agent: The agent that asks: its directory is searched, and its own turns are left out.
             limit: Most memories to return.
         """
-        from nexus_core.memory.recall import search_memories
-
         cwd = self.nexus.cwd if agent is None else agent.cwd
         runtime = self.nexus.runtime if cwd == self.nexus.cwd else self.nexus.runtime.at(cwd)
         request, loaded = runtime.static_contexts.load([cwd], self.shared.mode or DEFAULT_MODE)[0]
@@ -506,8 +506,6 @@ class AgentPool:
     def _open_logger(self, name: str) -> AgentLogger | None:
         if self.shared.base_log_dir is None:
             return None
-        from nexus_core.rpc.session_logger import SessionLogger
-
         return SessionLogger(Path(self.shared.base_log_dir), name)
 
 

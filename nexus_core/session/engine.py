@@ -35,6 +35,7 @@ from nexus_core.session.record import (
     read_results,
 )
 from nexus_core.session.session_thread import SessionThread
+from nexus_core.session.workers import build_report_step, find_worker_report
 from nexus_core.thread.calibration import CountedCall
 from nexus_core.thread.lookup import find_step, read_step_id
 from nexus_core.thread.state import (
@@ -319,8 +320,6 @@ class Engine:
 
     def report(self) -> Operation[RecordedStep | None]:
         """Record a worker's final reply as the result of its parent's tool call; None if there is nothing to record."""
-        from nexus_core.session.workers import build_report_step, find_worker_report
-
         state = yield from blocking(self._thread.read)
         report = find_worker_report(state)
         if report is None:

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from nexus_core.dialects.calls import OUTPUT_TYPES
 from nexus_core.dialects.fields import ErrorPath, describe_json_value, format_for_error, read_text, to_json_types
 from nexus_core.dialects.neutral import decode_value, encode_value
 from nexus_core.dialects.registry import BUILT_IN_DIALECTS, read_messages
@@ -321,8 +322,6 @@ def _split(message: Message) -> tuple[IncomingResult, ...] | None:
 
 def _brings_results(given: object) -> bool:
     if isinstance(given, Mapping):
-        from nexus_core.dialects.responses import OUTPUT_TYPES  # which a request without results does not need
-
         # Compared one by one, because the type may be a list.
         return given.get("role") in _BRINGERS or given.get("type") in tuple(OUTPUT_TYPES.values())
     return hasattr(given, "model_fields_set") and getattr(given, "role", None) in _BRINGERS

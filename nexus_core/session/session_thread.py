@@ -19,6 +19,8 @@ from nexus_core.request.runtime import MAX_RESULT_TOKENS
 from nexus_core.session.options import get_mode
 from nexus_core.session.record import build_session_start_step
 from nexus_core.session.replay import find_reply_step, find_sent_step, replay_call
+from nexus_core.session.workers import create_worker, read_worker_options
+from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
 from nexus_core.thread.cache import NullSizer, ThreadCache
 from nexus_core.thread.calibration import CountedCall, learn_sample
@@ -104,8 +106,6 @@ class SessionThread:
 
     def describe(self) -> str:
         """Return the session's name and what is known of it, without reading the ledger."""
-        from nexus_core.text.console import format_count
-
         model = self.model(self._seen, self._settings or Settings())
         turns = self._seen.newest.turns
         facts = [f"model={model!r}"] if model else []
@@ -429,8 +429,6 @@ class SessionThread:
 
     def spawn(self, orders: SpawnArguments) -> SessionThread:
         """Return a worker's session, created if it does not exist."""
-        from nexus_core.session.workers import create_worker, read_worker_options
-
         state = self.read()
         found = self._load_directories(state, self._mode(state))
         settings = found[-1][1].settings

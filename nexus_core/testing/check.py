@@ -19,9 +19,13 @@ from nexus_core.host.calls import describe_exception
 from nexus_core.host.discovery import PluginPolicy, build_given_candidates
 from nexus_core.host.loader import find_contract_errors, find_implementations, find_uncalled_functions
 from nexus_core.host.manager import Host
+from nexus_core.ledger.in_memory import MemoryLedger
+from nexus_core.memory.recall import compute_vectors, search_source
 from nexus_core.testing.samples import build_sample_context, build_sample_record, build_sample_thread, write_files
 from nexus_core.tokens.counters import CachingCounter
+from nexus_core.transcripts.read import BUILT_IN_NAMES, load_formats
 from nexus_core.types.layers import Layer, LoadedLayers
+from nexus_core.types.memory import MemoryQuery
 from nexus_core.types.messages import Conversation, Message, Text, Tool, ToolCall, ToolResult
 from nexus_core.types.request import Request
 from nexus_core.types.settings import Settings
@@ -317,8 +321,6 @@ def _try_truncations(truncations: ContributionRegistry[TruncationStrategy]) -> l
 
 def _try_embedders(embedders: ContributionRegistry[Embedder]) -> list[tuple[str, int]]:
     """Return by embedder the length of its vectors."""
-    from nexus_core.memory.recall import compute_vectors
-
     found: list[tuple[str, int]] = []
     for name in embedders:
         vectors, error = compute_vectors(embedders.get(name), ["Why does it fail?", "It fails.", "Bread."])
@@ -330,10 +332,6 @@ def _try_embedders(embedders: ContributionRegistry[Embedder]) -> list[tuple[str,
 
 def _try_memory_sources(host: Host, request: Request, loaded: LoadedLayers) -> list[tuple[str, int]]:
     """Return by memory source how many memories it finds for a sample question in an empty ledger."""
-    from nexus_core.ledger.in_memory import MemoryLedger
-    from nexus_core.memory.recall import search_source
-    from nexus_core.types.memory import MemoryQuery
-
     ledger, query = MemoryLedger(), MemoryQuery(text="Why does it fail?", directory=request.cwd)
     sources = host.memory_sources(request, loaded, ledger)
     found: list[tuple[str, int]] = []
@@ -347,8 +345,6 @@ def _try_memory_sources(host: Host, request: Request, loaded: LoadedLayers) -> l
 
 def _try_readers(host: Host) -> list[str]:
     """Return the formats of plugins whose readers can be imported. The others are reported to the host."""
-    from nexus_core.transcripts.read import BUILT_IN_NAMES, load_formats
-
     return [form.name for form in load_formats(host) if form.name not in BUILT_IN_NAMES]
 
 

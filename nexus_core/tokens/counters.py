@@ -11,6 +11,7 @@ from nexus_core.errors import NexusError, PluginError
 from nexus_core.host.calls import describe_exception
 from nexus_core.host.discovery import OWN_DISTRIBUTION
 from nexus_core.host.manager import get_default_host
+from nexus_core.tokens.count_cache import CountCache, get_shared_cache, without_stored_counts
 from nexus_core.tokens.estimator import SimpleTokenCounter, TextCounter
 from nexus_core.tokens.messages import count_messages
 from nexus_core.tokens.models import find_model, find_unknown_model, is_guessed_model
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from nexus_core.host.manager import Host
-    from nexus_core.tokens.count_cache import CountCache
     from nexus_core.types.budget import Model, ModelCounter
     from nexus_core.types.messages import Message
     from nexus_core.types.plugins import Finding
@@ -320,8 +320,6 @@ class _HostCounters:
         return self._caching_counters[key, stored]
 
     def _build_unstored_counter(self, host: Host, key: _CounterKey, model: Model) -> CachingCounter:
-        from nexus_core.tokens.count_cache import without_stored_counts
-
         with without_stored_counts():
             counter, plugin = self._get_counter(host, key)
         return CachingCounter(counter, guessed=key.guessed, plugin=plugin, model=model)
@@ -360,8 +358,6 @@ def _build_estimator() -> SimpleTokenCounter:
 def _build_caching_counter(counter: ModelCounter, plugin: str, *, guessed: bool, model: Model) -> CachingCounter:
     if isinstance(counter, SimpleTokenCounter):
         return CachingCounter(counter, model=model)  # estimating is faster than reading the cache
-    from nexus_core.tokens.count_cache import get_shared_cache
-
     return CachingCounter(counter, get_shared_cache(), guessed=guessed, plugin=plugin, model=model)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from nexus_core.dialects.calls import OUTPUT_TYPES
 from nexus_core.dialects.registry import BUILT_IN_NAMES, DEFAULT_DIALECT_NAME
 from nexus_core.dialects.requests import read_each
-from nexus_core.dialects.responses import CLIENT_ITEM_ROLES, OUTPUT_TYPES
+from nexus_core.dialects.responses import CLIENT_ITEM_ROLES
 from nexus_core.errors import MessageError
 from nexus_core.transcripts.base import (
     SCORE_NONE,

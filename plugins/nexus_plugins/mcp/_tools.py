@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_core import ConfigError, FileError, NexusError
+from nexus_core import ConfigError, FileError, NexusError, Tool
 from nexus_core.plugin.files import file_lock, make_directories, read_bytes, write_text_atomically
 from nexus_core.plugin.settings import canonical
 from nexus_core.plugin.text import strip_hidden
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from nexus_core import Request, Tool
+    from nexus_core import Request
     from nexus_core.plugin import LoadedLayers, Settings
     from nexus_core.plugin.settings import MCPServerWithOrigin
 
@@ -242,8 +242,6 @@ class OfferedServerTool(NamedTuple):
 
 def find_offered_tools(request: Request, loaded: LoadedLayers) -> Iterator[OfferedServerTool]:
     """Yield the approved tools of all servers that an agent has and that may be started, in a fixed order."""
-    from nexus_core import Tool  # here, because lists of servers need none
-
     for server in find_usable_servers(request, loaded):
         if server.status != "enabled":
             continue
