@@ -90,12 +90,13 @@ class _TypeEncoder(NamedTuple):
     Attributes:
         header: The keys that every value starts with: format version and kind.
         get_values: Returns the values of all fields at once.
-        codecs: `name`, `is_written`, `default` and `write` of each field.
+        codecs: `name`, `is_written`, `default` and `write` of each field, and the type whose values are written as they
+            are; None if there is none.
     """
 
     header: dict[str, Any]
     get_values: Callable[[object], tuple[Any, ...]]
-    codecs: list[tuple[str, bool, object, Callable[[Any], object]]]
+    codecs: list[tuple[str, bool, object, Callable[[Any], object], type | None]]
 
 
 def encode_value(value: object) -> dict[str, Any]:
@@ -109,8 +110,11 @@ def encode_value(value: object) -> dict[str, Any]:
         kind = _find_encoded_base(value)
     header, get_values, codecs = _get_type_encoder(kind)
     body = dict(header)
-    for (name, is_written, default, write), given in zip(codecs, get_values(value), strict=True):
-        if is_written or given != default:
+    for (name, is_written, default, write, plain_type), given in zip(codecs, get_values(value), strict=True):
+        if type(given) is plain_type:
+            if is_written or given != default:
+                body[name] = given
+        elif is_written or given != default:
             try:
                 body[name] = write(given)
             except MessageError as error:
@@ -176,7 +180,8 @@ def _get_type_encoder(kind: type[Any]) -> _TypeEncoder:
     if kind in _KIND_NAMES:
         header[_KIND_KEY] = _KIND_NAMES[kind]
     codecs = _get_field_codecs(kind).values()  # type: ignore[arg-type] # classes are hashable
-    listed = [(codec.name, codec.is_written, codec.default, codec.write) for codec in codecs]
+    plain_types = {field.name: _PLAIN_TYPES.get(str(field.type)) for field in fields(kind)}
+    listed = [(codec.name, codec.is_written, codec.default, codec.write, plain_types[codec.name]) for codec in codecs]
     return _TypeEncoder(header, attrgetter(*(codec.name for codec in codecs)), listed)
 
 
@@ -259,6 +264,8 @@ _ELEMENT_DECODERS: dict[str, Callable[[Any], object]] = {
     "tuple[Message, ...]": partial(decode_value, Message),
     "tuple[Tool, ...]": partial(decode_value, Tool),
 }
+_PLAIN_TYPES: dict[str, type] = {"str": str, "str | None": str, "bool": bool, "int": int}
+"""The type whose values need no check, by annotation."""
 _FIELD_CHECKS: dict[str, Callable[[Any], object]] = {
     "str": _check_text,
     "str | None": partial(_convert_optional, _check_text),

@@ -215,6 +215,10 @@ class Transcript:
         return next((entry.model for entry in reversed(self.entries) if entry.model), self.asked)
 
 
+_LINES_PER_REPORT = 50
+"""Lines that are reported as progress at once."""
+
+
 class LineAccount:
     """Collects the outcome of each line while a transcript is read.
 
@@ -236,6 +240,7 @@ class LineAccount:
         self.dialects = dialects
         self.advance = advance
         self.lines = 0
+        self._unreported = 0
         self._outcomes: dict[LineOutcome, list[int]] = defaultdict(list)
         self._notes: list[LineNote] = []
         self._kept: list[KeptLine] = []
@@ -244,8 +249,14 @@ class LineAccount:
         """Record the outcome of lines."""
         if numbers:
             self._outcomes[outcome] += numbers
-            if self.advance is not None:
-                self.advance(len(numbers))
+            self.report_progress(len(numbers))
+
+    def report_progress(self, lines: int) -> None:
+        """Call `advance` for lines, and for those that were too few to call it before."""
+        self._unreported += lines
+        if self._unreported >= _LINES_PER_REPORT and self.advance is not None:
+            self.advance(self._unreported)
+            self._unreported = 0
 
     def keep(self, number: int, kind: str, value: object, outcome: LineOutcome = "metadata") -> None:
         """Keep a line unchanged and record its outcome."""
@@ -287,8 +298,7 @@ def read_json_lines(lines: Iterable[str], account: LineAccount) -> list[JsonLine
     unread: list[_UnreadLine] = []
     number = last = 0
     for number, line in enumerate(lines, 1):
-        if account.advance is not None:
-            account.advance(1)
+        account.report_progress(1)
         if not line or line.isspace():
             account.use("blank", number)
             continue
@@ -344,6 +354,20 @@ def require_shallow(value: dict[str, Any] | list[Any]) -> None:
     raise MessageError(f"nested deeper than {MAX_NESTING_LEVELS} levels")
 
 
+_JSON_WHITESPACE = re.compile(r"[ \t\r\n]*")
+_JSON_BLANKS = " \t\r\n"
+_JSON_DECODER: Any = json.JSONDecoder()
+
+
+def _load_json(line: str) -> Any:  # noqa: ANN401 - JSON has many types
+    """Parse a line like `json.loads`, in less time if it has no blanks around it, as most lines."""
+    try:
+        value, end = _JSON_DECODER.scan_once(line, 0)
+    except StopIteration:  # it begins with a blank, or is not JSON
+        return json.loads(line)
+    return value if end == len(line) or not line[end:].strip(_JSON_BLANKS) else json.loads(line)
+
+
 class _UnreadLine(NamedTuple):
     number: int
     text: str
@@ -353,7 +377,7 @@ class _UnreadLine(NamedTuple):
 
 def _parse_line(number: int, line: str) -> JsonLine | _UnreadLine:
     try:
-        value = json.loads(line)
+        value = _load_json(line)
     except json.JSONDecodeError as error:
         return _UnreadLine(number, line.rstrip("\r\n"), describe_json_error(error), is_invalid_json=True)
     except (ValueError, RecursionError):
@@ -361,10 +385,6 @@ def _parse_line(number: int, line: str) -> JsonLine | _UnreadLine:
     if not isinstance(value, dict):
         return _UnreadLine(number, line.rstrip("\r\n"), f"expected an object, not {describe_json_value(value)}")
     return JsonLine(number, value)
-
-
-_JSON_WHITESPACE = re.compile(r"[ \t\r\n]*")
-_JSON_DECODER = json.JSONDecoder()
 
 
 class LocatedValue(NamedTuple):

@@ -12,6 +12,7 @@ same outline always have the same score. A format that needs more of a line adds
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.transcripts.base import SCORE_OWN
@@ -27,6 +28,9 @@ _OBJECT_KEYS = ("message", "time")
 """Keys whose objects are part of an outline, with their keys."""
 _LIST_KEYS = ("messages", "conversations")
 """Keys whose lists are part of an outline, with the keys of their objects."""
+_OUTLINE_TYPES = [
+    (key, kind) for keys, kind in ((_TEXT_KEYS, str), (_OBJECT_KEYS, dict), (_LIST_KEYS, list)) for key in keys
+]
 _MAX_CACHED_OUTLINES = 1000
 """Maximum number of cached outlines per file. Lines with further outlines are scored one by one."""
 
@@ -110,21 +114,25 @@ def _collect_keys(listed: list[Any]) -> tuple[tuple[str, ...], ...]:
     return tuple(dict.fromkeys(tuple(each) for each in listed if isinstance(each, dict)))
 
 
+@lru_cache(maxsize=_MAX_CACHED_OUTLINES)
+def _find_outline_keys(keys: tuple[str, ...]) -> list[tuple[str, type]]:
+    """Return which of an object's keys are part of its outline, with the types that their values then have."""
+    return [(key, kind) for key, kind in _OUTLINE_TYPES if key in keys]
+
+
 def _build_shape_key(value: dict[str, Any]) -> Hashable:
     """Return a hashable key of an object's outline.
 
     Objects share it only if `extract_line_shape` is the same.
     """
-    shape: list[Hashable] = [tuple(value), tuple(map(type, value.values()))]
-    for key in _TEXT_KEYS:
-        inner = value.get(key)
-        if isinstance(inner, str):
-            shape.append(inner)
-    for key in _OBJECT_KEYS:
-        inner = value.get(key)
-        if isinstance(inner, dict):
+    keys = tuple(value)
+    shape: list[Hashable] = [keys, tuple(map(type, value.values()))]
+    for key, kind in _find_outline_keys(keys):
+        inner = value[key]
+        if not isinstance(inner, kind):
+            continue
+        if kind is dict:
             shape += tuple(inner), tuple(map(type, inner.values()))
-    for key in _LIST_KEYS:
-        if key in value and isinstance(value[key], list):
-            shape.append(_collect_keys(value[key]))
+        else:
+            shape.append(inner if kind is str else _collect_keys(inner))
     return tuple(shape)

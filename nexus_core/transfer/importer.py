@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 _PLAN_SHARE, _ENCODE_SHARE = 0.5, 0.2
 """Shares of an import in which steps are built and encoded; in the rest, the ledger writes them."""
+_MIN_REPORTED_SHARE = 0.001
+"""Smallest share of an import that is reported."""
 _MAX_ATTEMPTS = 5
 """Attempts of an import while other processes change the same sessions."""
 _MAX_REPLACED_MESSAGES = 200
@@ -244,8 +246,19 @@ class TranscriptImporter:
 
 
 def _scale(advance: Callable[[float], None] | None, share: float) -> Callable[[float], None] | None:
-    """Return an `advance` for a part of the work."""
-    return None if advance is None else lambda amount: advance(amount * share)
+    """Return an `advance` for a part of the work, which adds up what is less than `_MIN_REPORTED_SHARE`."""
+    if advance is None:
+        return None
+    unreported = 0.0
+
+    def add(amount: float) -> None:
+        nonlocal unreported
+        unreported += amount * share
+        if unreported >= _MIN_REPORTED_SHARE:
+            advance(unreported)
+            unreported = 0.0
+
+    return add
 
 
 def _report_each(steps: Sequence[NewStep], total: int, advance: Callable[[float], None] | None) -> Iterable[NewStep]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from itertools import pairwise
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from nexus_core.history.groups import UnansweredCalls
@@ -35,23 +34,22 @@ from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import ToolResult, Usage
 from nexus_core.types.payloads import (
     CompactionPayload,
-    InputPayload,
     InterruptedPayload,
     RenderedPayload,
     ReplyPayload,
     ResultPayload,
     RevertPayload,
+    StepPayload,
     ToolCallKey,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
     from nexus_core.thread.state import Turn
     from nexus_core.transcripts.base import BranchKind, Transcript, TranscriptBranch, TranscriptEntry
     from nexus_core.types.ledger import Ledger, Step, StepKind
     from nexus_core.types.messages import Message, ToolCall
-    from nexus_core.types.payloads import StepPayload
 
     PathItem = TranscriptEntry | TranscriptCompaction
     PathKind = Literal["main"] | BranchKind
@@ -71,8 +69,6 @@ MAX_TIME_MS = 1 << 50
 """The largest time that a ledger accepts, in milliseconds since 1970."""
 _NO_STEP = ""
 """Instead of the step of a call, for a result that answers no call of its turn."""
-_NO_RESULTS = InterruptedPayload(answers=(), imported=[])
-_PLAIN_INPUT = InputPayload()
 
 
 # ---- paths --------------------------------------------------------------------------------------------------------
@@ -346,14 +342,15 @@ class StepBuilder:
             compaction: The compaction in effect at the end of the thread.
         """
         if self._is_open:  # calls of a reply that no longer counts wait for no result
-            self._append("interrupted", (), _NO_RESULTS, (), closes=True)
+            self._append("interrupted", (), _encode_interruption(), (), closes=True)
         for step in steps:
             self._spent = subtract_usage(self._spent, get_step_usage(step) or Usage())
             self._messages -= _count_new_messages(step.kind, len(step.messages))
             self._all_tokens -= step.tokens
             self._turns -= opens_turn(step)
         count = sum(len(step.messages) for step in steps)
-        self._append("revert", (), RevertPayload(restores=compaction, popped=count, imported=[]), (), closes=True)
+        data = RevertPayload.encode(restores=compaction, popped=count, imported=[])
+        self._append("revert", (), data, (), closes=True)
         first = steps[0]
         self._continues = continues_turn(first) or first.id != first.turn  # else a turn begins again
 
@@ -373,7 +370,7 @@ class StepBuilder:
             else:
                 self._add_results(run, is_last=is_last)
         if self._is_open and self._has_begun:  # the input was sent as it is
-            self._append("sealed", (), RenderedPayload(imported=[]), (), closes=False, is_last=True)
+            self._append("sealed", (), RenderedPayload.encode(imported=[]), (), closes=False, is_last=True)
         return self._built
 
     def _add_inputs(self, run: _Run, *, is_last: bool) -> None:
@@ -390,7 +387,7 @@ class StepBuilder:
         ends = ends and not self._waiting and (self._has_begun or not self._is_open)
         self._add_input(before, closes=ends, is_last=is_last and not own)
         if own and self._is_open:
-            self._append("interrupted", (), _NO_RESULTS, (), closes=True)
+            self._append("interrupted", (), _encode_interruption(), (), closes=True)
         self._add_input(own, closes=False, is_last=is_last)
 
     def _add_input(self, items: Sequence[_KeyedItem], *, closes: bool, is_last: bool) -> None:
@@ -403,7 +400,7 @@ class StepBuilder:
         for part in parts:
             ends = part is parts[-1]
             is_end = is_last and ends
-            self._add("input", part, _list_entries(part), _PLAIN_INPUT, closes=closes and ends, is_last=is_end)
+            self._add("input", part, _list_entries(part), {}, closes=closes and ends, is_last=is_end)
 
     def _add_reply(self, run: _Run, *, is_last: bool) -> None:
         entries = _list_entries(run.items)
@@ -413,40 +410,40 @@ class StepBuilder:
         usages = [entry.usage for entry in entries if entry.usage]
         if usages:
             fields["usage"] = usage = add_usages(usages) if len(usages) > 1 else usages[0]
-            self._spent = add_usages((self._spent, usage))
+            self._spent += usage
         if self._continues:
             fields["continues"] = True
             self._continues = False
-        payload = ReplyPayload(id=last.reply, stop=last.stop, model=model, api=self._api, **fields)
+        data = ReplyPayload.encode(id=last.reply, stop=last.stop, model=model, api=self._api, **fields)
         step_id = next(self._ids)
         calls = find_client_calls([entry.message for entry in entries])
         for index, call in enumerate(calls):
             self._add_call(call, ToolCallKey(step_id, index))
         self._newest_calls = len(calls)
         closes = not (self._waiting or last.stop == "pause" or run.is_continued or run.is_followed_by_program)
-        self._add("reply", run.items, entries, payload, closes=closes, is_last=is_last, step_id=step_id)
+        self._add("reply", run.items, entries, data, closes=closes, is_last=is_last, step_id=step_id)
         self._has_begun = not closes
 
     def _add_results(self, run: _Run, *, is_last: bool) -> None:
         entries = _list_entries(run.items)
         results = [result for entry in entries for result in entry.message.tool_results]
-        payload = ResultPayload(answers=tuple([self._take_call(result) for result in results]))
-        self._add("result", run.items, entries, payload, closes=False, is_last=is_last)
+        data = ResultPayload.encode(answers=[self._take_call(result) for result in results])
+        self._add("result", run.items, entries, data, closes=False, is_last=is_last)
         self._has_begun = True
 
     def _add_compaction(self, run: _Run, *, is_last: bool) -> None:
         key, compaction = run.items[0]
         assert isinstance(compaction, TranscriptCompaction)  # noqa: S101 - the kind of the run
         first = self._paths.find_first_kept(compaction)
-        payload = CompactionPayload(
+        data = CompactionPayload.encode(
             summary=compaction.summary,
             first_kept=None if first is None else self._steps.get(first) or self._find_step(first),
             tokens_before=compaction.tokens_before,
             imported=[[compaction.line]],
         )
-        more = self._read_time(compaction.time)
+        data |= self._read_time(compaction.time)
         replacements = list_replacements(compaction)
-        self._append("compaction", replacements, payload, (key,), more, closes=not self._is_open, is_last=is_last)
+        self._append("compaction", replacements, data, (key,), closes=not self._is_open, is_last=is_last)
 
     # ---- tool calls ------------------------------------------------------------------------------------------
 
@@ -474,19 +471,19 @@ class StepBuilder:
         kind: StepKind,
         items: Sequence[_KeyedItem],
         entries: Sequence[TranscriptEntry],
-        payload: StepPayload,
+        data: dict[str, Any],
         *,
         closes: bool,
         is_last: bool,
         step_id: str = "",
     ) -> None:
-        more: dict[str, Any] = {"context": [None] * len(entries), "imported": [[*entry.lines] for entry in entries]}
-        more |= self._read_time(entries[0].time)
+        data |= {"context": [None] * len(entries), "imported": [[*entry.lines] for entry in entries]}
+        data |= self._read_time(entries[0].time)
         kinds = [entry.kind for entry in entries]
         if kinds.count("said") < len(kinds):
-            more["kinds"] = kinds
+            data["kinds"] = kinds
         messages, keys = tuple([entry.message for entry in entries]), tuple([key for key, _ in items])
-        self._append(kind, messages, payload, keys, more, closes=closes, is_last=is_last, step_id=step_id)
+        self._append(kind, messages, data, keys, closes=closes, is_last=is_last, step_id=step_id)
 
     def _read_time(self, time: str) -> dict[str, str]:
         """Return the field of a step that stores a time; steps are created at that time from here on."""
@@ -499,9 +496,8 @@ class StepBuilder:
         self,
         kind: StepKind,
         messages: tuple[Message, ...],
-        payload: StepPayload,
+        data: dict[str, Any],
         keys: tuple[ItemKey, ...],
-        more: Mapping[str, Any] = MappingProxyType({}),
         *,
         closes: bool,
         is_last: bool = False,
@@ -511,28 +507,32 @@ class StepBuilder:
             sizes = [ESTIMATE.count_messages((message,)) for message in messages]
         else:
             sizes = [self._count_tokens(key) for key in keys]
-        fields, step_id = dict(more), step_id or next(self._ids)
-        if len(sizes) > 1:
-            fields["sizes"] = sizes
+        step_id = step_id or next(self._ids)
         tokens = sum(sizes)
         if not self._is_open:
-            first = NewStep(kind=kind, closes=closes, messages=messages, data=payload.to_json())
+            first = NewStep(kind=kind, closes=closes, messages=messages, data=data)
             self._turns += counts_as_turn(first) and not continues_turn(first)
         self._count += 1
         self._messages += _count_new_messages(kind, len(messages))
         self._all_tokens += tokens
+        if len(sizes) > 1:
+            data["sizes"] = sizes
         if closes or is_last:  # others may follow it
             totals = ThreadTotals(self._turns, self._count, self._messages, self._all_tokens)
             self.totals[step_id] = totals, self._spent
-            fields |= {"total_usage": self._spent, "turns": totals.turns}
-            fields |= {"total_messages": totals.messages, "total_tokens": totals.tokens}
+            data |= StepPayload.encode(
+                total_usage=self._spent,
+                turns=totals.turns,
+                total_messages=totals.messages,
+                total_tokens=totals.tokens,
+            )
         step = NewStep(
             kind=kind,
             closes=closes,
             messages=messages,
             tokens=tokens,
             counter=ESTIMATE.name,
-            data=payload.replace_json(**fields),
+            data=data,
             id=step_id,
             created=self._time,
         )
@@ -606,7 +606,12 @@ def _get_run_kind(item: PathItem) -> _RunKind:
     message = item.message
     if message.role == "assistant":
         return "reply"
-    return "result" if any(type(part) is ToolResult for part in message.parts) else "input"
+    return "result" if ToolResult in map(type, message.parts) else "input"
+
+
+def _encode_interruption() -> dict[str, Any]:
+    """Return the data of a step that ends a turn without results for its calls."""
+    return InterruptedPayload.encode(answers=(), imported=[])
 
 
 def _get_reply_id(item: PathItem) -> str:

@@ -157,9 +157,9 @@ class ToolResult:
         given: object = self.parts
         if type(given) is not tuple:
             object.__setattr__(self, "parts", (Text(given),) if isinstance(given, str) else tuple(self.parts))
-        for part in self.parts:
-            if type(part) not in _RESULT_PART_TYPES:
-                raise ValueError(f"ToolResult.parts must contain texts, images or files, not {type(part).__name__}")
+        if not _RESULT_PART_TYPES.issuperset(map(type, self.parts)):
+            wrong = next(type(part) for part in self.parts if type(part) not in _RESULT_PART_TYPES)
+            raise ValueError(f"ToolResult.parts must contain texts, images or files, not {wrong.__name__}")
         is_usual = type(self.call_id) is type(self.name) is str and type(self.extra) is dict
         if not is_usual or type(self.is_error) is not bool:
             _require_fields(self)
@@ -230,11 +230,9 @@ class Message:
         given: object = self.parts
         if type(given) is not tuple:
             object.__setattr__(self, "parts", (Text(given),) if isinstance(given, str) else tuple(self.parts))
-        for part in self.parts:
-            if type(part) not in PART_TYPES:
-                raise ValueError(
-                    f"Message.parts must contain parts such as Text or ToolCall, not {type(part).__name__}"
-                )
+        if not PART_TYPES.issuperset(map(type, self.parts)):
+            wrong = next(type(part) for part in self.parts if type(part) not in PART_TYPES)
+            raise ValueError(f"Message.parts must contain parts such as Text or ToolCall, not {wrong.__name__}")
         if type(self.name) is not str or type(self.api) is not str or type(self.extra) is not dict:
             require_type(self.name, "Message.name", str)
             require_type(self.api, "Message.api", str)

@@ -139,7 +139,7 @@ class Payload:
         cls.json_keys, cls._kinds, cls._defaults, cls._encoders = keys, kinds, defaults, encoders
 
     def __init__(self, **fields: Any) -> None:  # noqa: ANN401 - type checkers know the fields of each class
-        self._read(self._encode(fields))
+        self._read(self.encode(**fields))
 
     @classmethod
     def from_json(cls, data: object) -> Self:
@@ -173,7 +173,7 @@ class Payload:
 
     def replace_json(self, **changes: Any) -> dict[str, Any]:  # noqa: ANN401 - fields
         """Return the JSON of a copy with other fields, without reading any of them."""
-        return {**self.__dict__["_json"], **self._encode(changes)}
+        return {**self.__dict__["_json"], **self.encode(**changes)}
 
     def merge(self, other: Payload) -> Self:
         """Return a copy with everything that another payload stores; new fields come last."""
@@ -194,12 +194,14 @@ class Payload:
         known = other.to_json()
         return self.from_json({key: value for key, value in self.to_json().items() if known.get(key) != value})
 
-    def _encode(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+    @classmethod
+    def encode(cls, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - fields
+        """Return the JSON of a payload with these fields, for callers that need no payload."""
         encoded = {}
-        keys, encoders = self.json_keys, self._encoders
+        keys, encoders = cls.json_keys, cls._encoders
         for name, value in fields.items():
             if name not in keys:
-                raise TypeError(f"{type(self).__name__} has no field {name!r}")
+                raise TypeError(f"{cls.__name__} has no field {name!r}")
             encoded[keys[name]] = encoders[name](value) if name in encoders and value is not None else value
         return encoded
 
