@@ -65,16 +65,16 @@ def _get_sort_key(section: Section) -> tuple[int, str, str]:
 
 def render_section(section: Section, *, home: Path | None = None) -> str:
     """Render a section: heading, source if it is a file, text."""
-    return _render_text(section, section.text, home)
+    source = section.source
+    return _render_text(
+        section.title, section.text, _shorten_path(source.uri, home) if source and source.is_file else ""
+    )
 
 
-def _render_text(section: Section, text: str, home: Path | None = None) -> str:
-    """Render a section with another text in place of its own."""
+def _render_text(title: str, text: str, file: str) -> str:
     # Titles and paths contain directory names: a line break in one must not start a heading.
-    heading, body = f"## {visible_line(section.title)}", text.strip("\n")
-    if section.source and section.source.is_file:
-        return f"{heading}\nSource: {visible_line(_shorten_path(section.source.uri, home))}\n\n{body}"
-    return f"{heading}\n{body}"
+    heading, body = f"## {visible_line(title)}", text.strip("\n")
+    return f"{heading}\nSource: {visible_line(file)}\n\n{body}" if file else f"{heading}\n{body}"
 
 
 def _shorten_path(path: str, home: Path | None) -> str:
@@ -123,13 +123,14 @@ def render_current_section(section: Section) -> str:
 
     Untrusted text loses its hidden characters.
     """
-    is_trusted = section.source is None or section.source.trust == "user"
-    return _render_text(section, _neutralize_text(section.text, is_trusted=is_trusted))
+    source = section.source
+    file = source.uri if source and source.is_file else ""
+    return _render_neutralized(section.title, section.text, file, source is None or source.trust == "user")
 
 
 @lru_cache(maxsize=64)  # a memory is rendered to be counted, chosen, sent, recorded and found again in the message
-def _neutralize_text(text: str, *, is_trusted: bool) -> str:
-    return neutralize(text if is_trusted else strip_hidden(text))
+def _render_neutralized(title: str, text: str, file: str, is_trusted: bool) -> str:
+    return _render_text(title, neutralize(text if is_trusted else strip_hidden(text)), file)
 
 
 def sort_memories_last(sections: Sequence[Section]) -> list[Section]:

@@ -147,7 +147,6 @@ def recall_memories(
     names: Collection[str] | None = None,
     embedder: str = "",
     known: RecallExclusions | None = None,
-    floor: float = 0.0,
 ) -> RecallResult:
     """Ask the memory sources, and return what they find by fused ranks.
 
@@ -160,7 +159,6 @@ def recall_memories(
         names: The sources to ask; None for all.
         embedder: The name of the embedder that orders later memories; "" for none.
         known: What the model has read, and what was forgotten; None for nothing.
-        floor: The lowest score.
     """
     sources = host.memory_sources(request, loaded, ledger)
     lists: list[list[Memory]] = []
@@ -175,7 +173,9 @@ def recall_memories(
         if query.required_facets and not {*query.required_facets} & {*source.facets}:
             continue
         memories, error = search_source(source, asked)
-        lists.append([each for each in memories if each.score >= floor and not _is_known(each, message, known)])
+        lists.append(
+            [each for each in memories if each.score >= query.min_score and not _is_known(each, message, known)]
+        )
         if error:
             findings.append(
                 Finding(

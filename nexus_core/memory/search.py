@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from logging import getLogger
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -82,6 +83,7 @@ class StepQuery:
         sender: Only turns whose user message has that sender, "" for one without a sender; None for all.
         with_answers: True to read the question before a hit that answers it, and the answer after one that asks.
         min_share: Only hits with at least that share of the best score, so that others are not read; 0 for all.
+        only_evident: Only hits from `SearchResult.evident_score` on, and none of a result that is not evident.
         limit: The maximum number of hits.
         snippet_characters: The maximum number of characters of a snippet.
     """
@@ -98,6 +100,7 @@ class StepQuery:
     sender: str | None = None
     with_answers: bool = False
     min_share: float = 0.0
+    only_evident: bool = False
     limit: int = 10
     snippet_characters: int = SNIPPET_CHARACTERS
 
@@ -144,7 +147,8 @@ class SearchResult:
         sessions: The names of the sessions that fit best, best first.
         coverage: The share of the question's words, weighted by their rarity, that the best turn and its neighbours
             have: from 0 to 1. A low one says that the answer is probably not there.
-        weight: The weight of all words of the question: a hit whose score is a small part of it has few of them.
+        evident_score: The score from which on a hit is probably about the question.
+        is_evident: False if too few words match, or a name of the question occurs nowhere: then no hit is.
         unknown_names: Names, paths and identifiers of the question that occur nowhere in the scope.
         turns: The number of turns that were searched.
     """
@@ -152,7 +156,8 @@ class SearchResult:
     hits: tuple[StepHit, ...]
     sessions: tuple[str, ...]
     coverage: float
-    weight: float
+    evident_score: float
+    is_evident: bool
     unknown_names: tuple[str, ...]
     turns: int
 
@@ -446,6 +451,8 @@ def _build_result(
     quoted: set[str] = set()
     at = others = 0
     least = query.min_share * ranking.turns[0].score if ranking.turns else 0.0
+    if query.only_evident:
+        least = max(least, ranking.evident_score) if ranking.is_evident else inf
     while len(hits) < query.limit and at < len(ranking.turns):
         best = [each for each in ranking.turns[at : at + query.limit - len(hits)] if each.score >= least]
         if not best:
@@ -473,7 +480,8 @@ def _build_result(
         hits=tuple(hits.values()),
         sessions=tuple(dict.fromkeys(name for number in numbers if (name := names[number]))),
         coverage=round(ranking.coverage, 4),
-        weight=ranking.weight,
+        evident_score=ranking.evident_score,
+        is_evident=ranking.is_evident,
         unknown_names=ranking.unknown_names,
         turns=ranking.searched,
     ), others

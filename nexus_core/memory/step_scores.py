@@ -11,7 +11,7 @@ import re
 import time
 from collections import Counter, defaultdict
 from heapq import nlargest
-from math import log
+from math import exp, log
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.memory.facets import find_facet_stems, find_query_facets
@@ -63,6 +63,16 @@ SESSION_SHARE = 0.1
 """The share of the session's score in the score of a turn."""
 
 
+MIN_EVIDENT_SHARE, MIN_BEST_SHARE = 0.275, 0.3
+"""A turn is evident whose score is 27.5 % of the weight of the question's words, if that of the best one is 30 %. Both
+are those of a question with three rare words. Measured, a turn below that is an answer once in 180 tokens or less of
+what questions about other things would get; nothing else that a ranking knows of a turn tells them apart better."""
+TYPICAL_RARE_WORDS, RARITY_EXPONENT = 3.0, -0.35
+RARITY_FACTORS = (0.6, 1.4)
+"""The smallest and the largest factor for other numbers of rare words: many words that match in part say more than one
+that does."""
+
+
 class ScoredStep(NamedTuple):
     """The score of a turn.
 
@@ -95,6 +105,20 @@ class StepRanking(NamedTuple):
     unknown_names: tuple[str, ...]
     weight: float
     searched: int
+
+    @property
+    def evident_score(self) -> float:
+        """The score from which on a turn is probably about the question."""
+        rarest = log(1 + (self.searched + 0.5) / 0.5)  # the weight of a word that occurs nowhere
+        least, most = RARITY_FACTORS
+        factor = min(max(exp(RARITY_EXPONENT * log(self.weight / rarest / TYPICAL_RARE_WORDS)), least), most)
+        return MIN_EVIDENT_SHARE * self.weight * factor
+
+    @property
+    def is_evident(self) -> bool:
+        """True if the best turn matches enough words, and every name of the question was mentioned."""
+        best = self.turns[0].score if self.turns else 0.0
+        return not self.unknown_names and best >= self.evident_score * MIN_BEST_SHARE / MIN_EVIDENT_SHARE
 
 
 class StepScope(NamedTuple):

@@ -89,7 +89,8 @@ def recall_sections(
     except FileError as error:
         what = f"nothing is recalled: {error.what} ({error.where})"
         return RecalledSections((), (Finding(SOURCE_FINDING, what),))
-    query = replace(build_memory_query(text, options, request, static.permissions), limit=MAX_MEMORIES)
+    query = build_memory_query(text, options, request, static.permissions)
+    query = replace(query, min_score=MIN_MEMORY_SCORE, limit=MAX_MEMORIES)
     context = find_known_context(cache, static, history, known)._replace(forgotten=forgotten.has)
     found = recall_memories(
         runtime.host,
@@ -100,7 +101,6 @@ def recall_sections(
         names=options.sources,
         embedder=options.embedder,
         known=context,
-        floor=MIN_MEMORY_SCORE,
     )
     return RecalledSections(build_memory_sections(found.memories, options, count), found.findings)
 

@@ -45,6 +45,7 @@ class MemoryQuery:
         identity: The sender of the message; "" if it has none. What others sent is no memory, unless those of any
             directory are asked for.
         permissions: The permissions of the agent.
+        min_score: The lowest score of a memory that is used: a source need not read others. 0 for all.
         limit: Most memories that a source should return.
     """
 
@@ -56,11 +57,13 @@ class MemoryQuery:
     directory: Path | None = None
     identity: str = ""
     permissions: tuple[str, ...] = ()
+    min_score: float = 0.0
     limit: int = 20
 
     def __post_init__(self) -> None:
         require_types(self, text=str, session=str, identity=str, limit=int)
         require_types(self, entities=tuple, facets=tuple, required_facets=tuple, permissions=tuple)
+        require_type(self.min_score, "MemoryQuery.min_score", float, int)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

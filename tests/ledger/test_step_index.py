@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -561,6 +562,29 @@ def test_question_and_answer_are_read_with_each_other(ledger: StoreLedger) -> No
     assert (answer.beside, question.beside) == (question.step, answer.step)
 
 
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [
+        ("Which oven bakes the rye bread overnight?", ["The oven in the cellar bakes the rye bread overnight."]),
+        ("Which oven explains quantum physics of distant galaxies?", []),  # one word of six
+        ("Does Zenobia bake the rye bread overnight?", []),  # nobody of that name
+    ],
+)
+def test_only_evident_hits_are_those_from_the_evident_score_on(
+    ledger: StoreLedger, question: str, found: list[str]
+) -> None:
+    texts = ["The oven in the cellar bakes the rye bread overnight.", "The bread is sold in the street."]
+    for number, text in enumerate([*texts, *(f"Flour comes on day {day}." for day in range(20))]):
+        ledger.create(f"talk-{number}", steps=[spoken("user", text)])
+
+    every = search_steps(ledger, StepQuery(text=question))
+    evident = search_steps(ledger, StepQuery(text=question, only_evident=True))
+
+    assert [hit.text for hit in evident.hits] == found
+    assert [hit for hit in every.hits if every.is_evident and hit.score >= every.evident_score] == [*evident.hits]
+    assert every.hits, "others are found, too"
+
+
 def test_search_keeps_to_the_sender(ledger: StoreLedger) -> None:
     for number in range(3):
         step = NewStep(kind="input", messages=(Message("user", "The dough is Bo's."),), data=BO)
@@ -656,3 +680,17 @@ def test_index_has_no_copy_of_the_text(sqlite: SqliteLedger, path: Path) -> None
     file = sqlite3.connect(path)
     assert "search_words_content" not in [name for (name,) in file.execute("select name from sqlite_master")]
     file.close()
+
+
+def test_search_after_another_in_the_same_second_finds_what_was_said_between(tmp_path: Path) -> None:
+    with (
+        closing(open_sqlite(f"sqlite:///{tmp_path / 'one.db'}")) as one,
+        closing(open_sqlite(f"sqlite:///{tmp_path / 'one.db'}")) as other,
+    ):
+        one.create("first", data={"cwd": "/bakery"}, steps=[spoken("user", "The dough rests.")])
+        query = StepQuery(text="dough", directory="/bakery")
+        assert len(search_steps(one, query).hits) == 1
+        other.create("second", data={"cwd": "/bakery"}, steps=[spoken("user", "The dough rises.")])
+        assert len(search_steps(one, query).hits) == 2  # of another connection
+        one.create("third", data={"cwd": "/bakery/cellar"}, steps=[spoken("user", "The dough sinks.")])
+        assert len(search_steps(one, query).hits) == 3  # of its own

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -297,6 +298,21 @@ def test_a_message_of_one_word_scores_below_the_floor(nexus: Nexus, message: str
 
     assert found
     assert all(each.score < 0.2 for each in found)
+
+
+@pytest.mark.parametrize(
+    "message", ["hello", "Does the billing webhook call zebra_importer.py?", "What is the webhook?"]
+)
+def test_episodes_leave_out_those_below_the_score_that_is_asked_for(nexus: Nexus, message: str) -> None:
+    say(nexus, "earlier", "Say hello. Where do we change the billing webhook?", "In hooks/stripe.py.")
+    sources = nexus.host.memory_sources(nexus.request(), nexus.load(), nexus.ledger)
+    query = MemoryQuery(text=message, directory=nexus.cwd)
+
+    every = sources.get("episodes").search(query)
+    found = sources.get("episodes").search(replace(query, min_score=0.2))
+
+    assert every
+    assert found == [each for each in every if each.score >= 0.2]
 
 
 # ---- skills ---------------------------------------------------------------------------------------------------------

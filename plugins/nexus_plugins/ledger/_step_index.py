@@ -47,6 +47,9 @@ _FIRST_BLOCK_SIZE, _BLOCK_GROWTH, _MAX_BLOCK_SIZE = 16, 4, 4096
 _MAX_SPANS_PER_WORD = 24
 """Ranges that are queried one by one; of more, everything between the first and the last is read and filtered."""
 
+_MAX_DIRECTORIES = 1_000
+"""Directories whose ranges are kept until the index changes."""
+
 _STATE = "select name, value from search_state"
 _SAVE_STATE = (
     "insert into search_state (name, value) values (?, ?) on conflict (name) do update set value = excluded.value"
@@ -165,6 +168,8 @@ class SqlStepIndex(ABC):
         self.rows = rows
         self._speakers: dict[str, int] | None = None
         self._whole: IdSpan | None = None
+        self._directories: dict[str, list[IdSpan]] = {}
+        self._current_at: tuple[object, Sequence[BranchPart]] | None = None
         self._owners: dict[str, tuple[str, str]] | None = None
         self._seen: dict[str, str] = {}
 
@@ -186,6 +191,10 @@ class SqlStepIndex(ABC):
             state: The state of the index.
             unsearched: Parts of branches of which a few new steps may be missing.
         """
+
+    def read_version(self) -> object:
+        """Return a value that differs after every change of the database; None if that cannot be told cheaply."""
+        return None
 
     @abstractmethod
     def find_new_steps(self, state: dict[str, str], limit: int) -> list[IndexableStep]:
@@ -285,7 +294,8 @@ class SqlStepIndex(ABC):
 
     def _clear_cache(self) -> None:
         """Drop what was read from the tables, which have changed."""
-        self._speakers = self._whole = None
+        self._speakers = self._whole = self._current_at = None
+        self._directories.clear()
 
     def drop(self) -> None:
         """Drop the index. The next `catch_up` builds it anew."""
@@ -298,13 +308,19 @@ class SqlStepIndex(ABC):
             self.rows.run(statement)
 
     def _is_current(self, unsearched: Sequence[BranchPart]) -> bool:
+        version = self.read_version()
+        if version is not None and self._current_at == (version, unsearched):
+            return True  # another source of the same turn has just asked
         if not self.has_tables():
             return False
         state = self._load_state()
         if state != self._seen:  # another program has indexed more
             self._seen = state
             self._clear_cache()
-        return bool(state) and self.is_current(state, unsearched)
+        if not state or not self.is_current(state, unsearched):
+            return False
+        self._current_at = version, unsearched
+        return True
 
     def _load_state_if_any(self) -> dict[str, str]:
         return self._load_state() if self.has_tables() else {}
@@ -336,6 +352,7 @@ class SqlStepIndex(ABC):
             # Every change of the tables changes the state, so that other programs read them again.
             state["batches"] = str(int(state.get("batches", 0)) + 1)
             self._whole = None
+            self._directories.clear()
         self.rows.run_many(_SAVE_STATE, [*state.items()])
         return len(steps)
 
@@ -520,9 +537,13 @@ class SqlStepIndex(ABC):
 
     def find_directory(self, directory: str) -> list[IdSpan]:
         """Return the ids of the turns of sessions that work in a directory or below it."""
-        parent = directory.rstrip(os.sep)
-        blocks = self.rows.fetch(_BLOCKS_BELOW, directory, parent + os.sep, parent + chr(ord(os.sep) + 1))
-        return [*_merge_spans([_block_span(*block) for block in blocks])]
+        if directory not in self._directories:
+            parent = directory.rstrip(os.sep)
+            blocks = self.rows.fetch(_BLOCKS_BELOW, directory, parent + os.sep, parent + chr(ord(os.sep) + 1))
+            if len(self._directories) >= _MAX_DIRECTORIES:
+                self._directories.clear()
+            self._directories[directory] = [*_merge_spans([_block_span(*block) for block in blocks])]
+        return self._directories[directory]
 
     def find_all(self) -> list[IdSpan]:
         """Return the ids of all turns: one range, or none."""
@@ -553,7 +574,7 @@ class SqlStepIndex(ABC):
 
     def read_facts(self, ranges: Sequence[tuple[int, int]]) -> dict[int, IndexedStep]:
         """Return the facts of the turns in ranges by id, each with its first and last id."""
-        return {row[0]: IndexedStep(*row[1:]) for row in self.fetch_facts(ranges)}
+        return {row[0]: IndexedStep(*row[1:]) for row in self.fetch_facts(ranges)} if ranges else {}
 
     def find_speakers(self) -> Mapping[str, int]:
         """Return the numbers of speakers by their names in lower case."""

@@ -152,6 +152,10 @@ class SqliteStepIndex(SqlStepIndex):
                 return False
         return (state["deletions"], state.get("last_id")) == (str(deletions), indexed_id)
 
+    def read_version(self) -> object:
+        """Return a value that differs after every change of the file, by this program or another one."""
+        return self._store.read_version()
+
     def _is_same_file(self, state: Mapping[str, str]) -> bool:
         if "last" not in state:
             return True

@@ -197,6 +197,12 @@ class SqliteStore(ConnectedRows[sqlite3.Connection]):
                     with suppress(sqlite3.Error):
                         self._connection.execute("pragma synchronous = full")
 
+    def read_version(self) -> object:
+        """Return a value that differs after every change of the file, inside `read`."""
+        connection = self._connection or self._open()
+        ((version,),) = connection.execute("pragma data_version").fetchall()  # changes of other connections
+        return connection, version, connection.total_changes
+
     def step_index(self) -> SqliteStepIndex:
         """Return the word index of the file."""
         return self._step_index
