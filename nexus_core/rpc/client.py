@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     CallParams = Mapping[str, Any] | Sequence[Any] | None
 
-SERVE_EXTRA = Extra("serve", modules=("httpx2", "starlette", "uvicorn"))
+SERVE_EXTRA = Extra("serve", modules=("httptools", "httpx2", "starlette", "uvicorn"))
 _CONNECT_SECONDS = 5.0
 _EVENT_STREAM = "text/event-stream"
 _STREAM_HEADERS = {"Accept": _EVENT_STREAM}
