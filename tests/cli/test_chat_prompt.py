@@ -291,6 +291,25 @@ def test_a_tool_of_a_server_runs_if_the_user_agrees(
     assert survivors(nexus_home) == []
 
 
+def test_a_server_that_is_connected_after_a_turn_has_its_tools_in_the_next(
+    work: Path, server: Server, nexus_home: Path
+) -> None:
+    define(nexus_home, good=script())
+    server.answers[:] = [streamed("openai", "First."), streamed("openai", "Second.", reply="r2")]
+
+    with open_chat(work) as program:
+        send(program, "Hi")
+        program.wait_for("First.")
+        send(program, "/mcp connect good")
+        program.wait_for("good has 1 tool for the model")
+        send(program, "Again.")
+        program.wait_for("Second.")
+        program.type(CTRL_D)
+        program.wait()
+
+    assert [len(each.get("tools", ())) for each in server.bodies] == [0, 1]
+
+
 @pytest.mark.usefixtures("server")
 def test_styles_are_left_out_if_no_color_is_wanted(work: Path) -> None:
     with open_chat(work, NO_COLOR="1") as program:
