@@ -293,7 +293,7 @@ class StaticContextCache:
     def __init__(self, host: Host, layer_cache: LayerCache) -> None:
         self._host = host
         self._layer_cache = layer_cache
-        self._known: list[tuple[list[LoadedLayers], tuple[Request, Mapping[str, Any]], StaticContext]] = []
+        self._known: list[tuple[list[LoadedLayers], tuple[Request, Mapping[str, Any], int], StaticContext]] = []
 
     def load(self, directories: Sequence[Path], mode: AgentMode = DEFAULT_MODE) -> list[LoadedDirectory]:
         """Return the loaded directories, loading again those that have changed.
@@ -312,17 +312,20 @@ class StaticContextCache:
         found = [each for each in loads if each is not None]
         return found if len(found) == len(loads) else None
 
-    def get_static_context(self, loaded: Sequence[LoadedDirectory], fields: Mapping[str, Any]) -> StaticContext:
+    def get_static_context(
+        self, loaded: Sequence[LoadedDirectory], fields: Mapping[str, Any], reloads: int
+    ) -> StaticContext:
         """Return the static context of a session, the same object while nothing changes.
 
         Args:
             loaded: The loaded directories.
             fields: The fields of the request that the caller decides: role, renderer, task, tools.
+            reloads: How often the session was reloaded: plugins are asked again after each time.
 
         Raises:
             UnknownNameError: No plugin offers the role or the renderer.
         """
-        layers, key = [each for _, each in loaded], (loaded[-1][0], fields)
+        layers, key = [each for _, each in loaded], (loaded[-1][0], fields, reloads)
         for cached_layers, cached_key, cached in self._known:
             is_same = len(cached_layers) == len(layers) and all(map(is_, cached_layers, layers))
             if is_same and cached_key == key and cached.is_current:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     CallParams = Mapping[str, Any] | Sequence[Any] | None
 
-SERVE_EXTRA = Extra("serve", modules=("httpx2", "starlette", "uvicorn"))
+SERVE_EXTRA = Extra("serve", modules=("httptools", "httpx2", "starlette", "uvicorn"))
 _CONNECT_SECONDS = 5.0
 _EVENT_STREAM = "text/event-stream"
 _STREAM_HEADERS = {"Accept": _EVENT_STREAM}
@@ -62,11 +62,15 @@ class _BaseClient:
         self._address = _find_address(url, token, home)
         if find_spec("httpx2") is None:
             raise MissingExtraError("rpc", SERVE_EXTRA)
-        self._options = _build_options(self._address, seconds)
+        self._open_http(_build_options(self._address, seconds))
         self._ids = count(1)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._address.url!r})"
+
+    def _open_http(self, options: dict[str, Any]) -> None:
+        """Set `_http` to a client of httpx2 with these options. Connects to nothing yet."""
+        raise NotImplementedError
 
     def _number(self, method: str, params: CallParams) -> dict[str, Any]:
         """Return a call with the next number, so that it has a response."""
@@ -129,18 +133,12 @@ class Client(_BaseClient):
         MissingExtraError: httpx2 is not installed.
     """
 
-    def __init__(
-        self,
-        url: str | None = None,
-        token: str | None = None,
-        *,
-        home: str | os.PathLike[str] | None = None,
-        timeout: float | None = 60.0,
-    ) -> None:
-        super().__init__(url, token, home=home, timeout=timeout)
+    _http: httpx2.Client
+
+    def _open_http(self, options: dict[str, Any]) -> None:
         import httpx2
 
-        self._http = httpx2.Client(**self._options)
+        self._http = httpx2.Client(**options)
 
     def __enter__(self) -> Self:
         return self
@@ -279,18 +277,12 @@ class AsyncClient(_BaseClient):
         url, token, home, timeout: As for `Client`.
     """
 
-    def __init__(
-        self,
-        url: str | None = None,
-        token: str | None = None,
-        *,
-        home: str | os.PathLike[str] | None = None,
-        timeout: float | None = 60.0,
-    ) -> None:
-        super().__init__(url, token, home=home, timeout=timeout)
+    _http: httpx2.AsyncClient
+
+    def _open_http(self, options: dict[str, Any]) -> None:
         import httpx2
 
-        self._http = httpx2.AsyncClient(**self._options)
+        self._http = httpx2.AsyncClient(**options)
 
     async def __aenter__(self) -> Self:
         return self

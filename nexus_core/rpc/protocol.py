@@ -106,7 +106,7 @@ def parse_json_body(body: bytes) -> Any:  # noqa: ANN401 - JSON
         InvalidRequestError: It is not JSON in UTF-8, or nested too deeply.
     """
     try:
-        value = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant, parse_float=_parse_finite)
+        value = _DECODER.decode(body.decode("utf-8"))
     except RecursionError:
         raise _too_deep() from None
     except ValueError as error:  # UnicodeDecodeError is one
@@ -177,7 +177,7 @@ def build_event(request_id: object, event: Mapping[str, Any]) -> dict[str, Any]:
 
 def encode_json(value: object) -> bytes:
     """Return JSON as ASCII, so that halves of characters do no harm."""
-    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode("ascii")
+    return _ENCODER.encode(value).encode("ascii")
 
 
 def encode_sse(value: object) -> bytes:
@@ -194,6 +194,10 @@ def _parse_finite(text: str) -> float:
     if not isfinite(number):
         raise ValueError("a number is too large")
     return number
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_parse_finite)
+_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 
 
 def _too_deep() -> InvalidRequestError:

@@ -14,11 +14,11 @@ from contextlib import nullcontext, suppress
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Any
 
-import h11
+import httptools
 import uvicorn
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from nexus_core.errors import NexusError, UsageError
 from nexus_core.rpc.dispatcher import STREAMS, Dispatcher
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from starlette.types import Receive, Scope, Send
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
     from nexus_core.rpc.pool import AgentPool
     from nexus_core.rpc.protocol import RpcRequest
@@ -51,6 +52,8 @@ DEFAULT_PORT = 8765
 MAX_CONNECTIONS = 64
 """Connections at once; more get 503."""
 MAX_HEADER_BYTES = 32 * 1024
+MAX_OVERHEAD_BYTES = 2 * MAX_HEADER_BYTES
+"""Bytes of a request besides its body. The parser has no limit; larger ones get 400 and the end of the connection."""
 READ_SECONDS = 10.0
 """For the headers of a request, and for its body: a client that sends them slowly must not hold a connection."""
 SHUTDOWN_SECONDS = 5.0
@@ -103,7 +106,6 @@ class RpcServer:
             proxy_headers=False,
             server_header=False,
             limit_concurrency=MAX_CONNECTIONS + 1,  # uvicorn refuses from that number on
-            h11_max_incomplete_event_size=MAX_HEADER_BYTES,
             timeout_keep_alive=int(2 * READ_SECONDS),
         )
         self._server = _ClosingServer(config, self._close_pool)
@@ -302,10 +304,11 @@ class _BatchingTransport:
             self._transport.write(b"".join(pieces))
 
 
-class _TimedProtocol(H11Protocol):
-    """HTTP/1.1 with a limit for the time between two requests, and for the headers of one."""
+class _TimedProtocol(HttpToolsProtocol):
+    """HTTP/1.1 with a limit for the time between two requests and for the headers of one."""
 
     _deadline: asyncio.TimerHandle | None = None
+    _overhead = 0  # bytes of the request that are not its body: headers, trailers and the sizes of chunks
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         joined: Any = _BatchingTransport(transport, self.loop)
@@ -317,12 +320,51 @@ class _TimedProtocol(H11Protocol):
             self._deadline.cancel()
         super().connection_lost(exc)
 
+    def data_received(self, data: bytes) -> None:
+        self._overhead += len(data)
+        self._unset_keepalive_if_required()
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as offer:
+            self._ignore_offer(data[offer.args[0] :])
+        except httptools.HttpParserError:
+            self.send_400_response("Invalid HTTP request received.")
+        else:
+            if self._overhead > MAX_OVERHEAD_BYTES:
+                self.send_400_response("The headers are too large.")
+
+    def on_headers_complete(self) -> None:
+        if not self.parser.should_upgrade():
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._overhead -= len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        if not self.parser.should_upgrade():
+            self._overhead = 0
+            super().on_message_complete()
+
+    def _ignore_offer(self, following: bytes) -> None:
+        """Read a request that offers another protocol, such as HTTP/2 by Java's client, as if it did not.
+
+        The parser takes what follows the headers for that protocol, so it gets them again without the offer.
+        """
+        method = self.parser.get_method()
+        if method == b"CONNECT":
+            self.send_400_response("This server is no proxy.")
+            return
+        headers = (b"%s: %s\r\n" % each for each in self.headers if each[0] != b"upgrade")
+        self.data_received(b"".join([method, b" ", self.url, b" HTTP/1.1\r\n", *headers, b"\r\n", following]))
+
     def _restart(self) -> None:
         self._deadline = self.loop.call_later(READ_SECONDS, self._check, self.cycle)
 
-    def _check(self, before: object) -> None:
+    def _check(self, before: RequestResponseCycle | None) -> None:
         # Since the last look no request has begun, and none is being answered.
-        if self.cycle is before and self.conn.their_state is h11.IDLE:
+        was_answered = before is None or before.response_complete
+        if was_answered and self.cycle is before:
             self.transport.close()
         elif not self.transport.is_closing():
             self._restart()

@@ -525,7 +525,7 @@ def _build_moved_error(label: str) -> ConflictError:
 
 def _require_open_turn(state: SessionState) -> Turn:
     if state.open_turn is None:
-        raise TurnError("no turn is open", hint="ask(…) opens one")
+        raise TurnError("no turn is open", hint="a message opens one")
     return state.open_turn
 
 

@@ -199,7 +199,8 @@ class SessionThread:
         except (FileError, ConfigError) as error:
             return self._restore_static(state, error), (_build_unread_finding(error),)
         fields = self._fields(state, found[-1][1].settings, mode)
-        return self.runtime.static_contexts.get_static_context(found, fields), ()
+        reloads = state.stored_options.reloads
+        return self.runtime.static_contexts.get_static_context(found, fields, reloads), ()
 
     def _restore_static(self, state: SessionState, error: NexusError) -> StaticContext:
         """Return the static context of the last call, so that a session continues although files cannot be read.
@@ -215,7 +216,8 @@ class SessionThread:
         found = static_contexts.get_last_load(self._list_directories(state), mode)
         if found is not None:
             self._settings = found[-1][1].settings
-            return static_contexts.get_static_context(found, self._fields(state, self._settings, mode))
+            fields = self._fields(state, self._settings, mode)
+            return static_contexts.get_static_context(found, fields, state.stored_options.reloads)
         self._settings = (
             prefixes.read_settings(state.newest.settings_digest) if state.newest.settings_digest else Settings()
         )

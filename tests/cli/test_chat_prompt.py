@@ -124,6 +124,20 @@ def test_ctrl_c_twice_at_the_prompt_leaves(work: Path) -> None:
         assert program.wait() == 130
 
 
+def test_ctrl_c_discards_what_is_typed_before_it_leaves(work: Path, server: Server) -> None:
+    with open_chat(work) as program:
+        program.type(CTRL_C)
+        program.wait_for("Ctrl-C again")
+        program.type("half a thought" + CTRL_C)
+        program.wait_for("Ctrl-C again", times=2)
+        send(program, "Hi")
+        program.wait_for("It is nice.")
+        program.type(CTRL_D)
+
+        assert program.wait() == 0
+    assert sent(server).endswith("Hi")
+
+
 def test_several_lines_are_typed_and_pasted_as_one_message(work: Path, server: Server) -> None:
     with open_chat(work) as program:
         program.type(f"one\x1b{ENTER}two\\{ENTER}\x1b[200~three\nfour\x1b[201~")
@@ -219,11 +233,13 @@ def test_mistakes_have_an_error_and_the_chat_goes_on(work: Path) -> None:
             "/hlp": "/help",
             "/compact": "this session has no message yet",
             "/fork": "a copy needs a name",
-            "/explain 'x": "close the quotes",
+            "/tokens 'x": "close the quotes",
+            "/explain": "nothing to explain",
+            "/explain don't": "don't",
             "/mcp connect": "the name of one server",
             "/mcp connect nothing": "nothing",
             "/session nothing": "no session",
-            "/resume": "no turn is open",
+            "/resume": "the last turn was finished",
         }.items():
             send(program, command)
             program.wait_for(expected)
@@ -289,6 +305,25 @@ def test_a_tool_of_a_server_runs_if_the_user_agrees(
     assert 'mcp__good__echo {"a":"1"}' in asked
     assert server.bodies[-1]["messages"][-1]["content"].endswith(result)
     assert survivors(nexus_home) == []
+
+
+def test_a_server_that_is_connected_after_a_turn_has_its_tools_in_the_next(
+    work: Path, server: Server, nexus_home: Path
+) -> None:
+    define(nexus_home, good=script())
+    server.answers[:] = [streamed("openai", "First."), streamed("openai", "Second.", reply="r2")]
+
+    with open_chat(work) as program:
+        send(program, "Hi")
+        program.wait_for("First.")
+        send(program, "/mcp connect good")
+        program.wait_for("good has 1 tool for the model")
+        send(program, "Again.")
+        program.wait_for("Second.")
+        program.type(CTRL_D)
+        program.wait()
+
+    assert [len(each.get("tools", ())) for each in server.bodies] == [0, 1]
 
 
 @pytest.mark.usefixtures("server")

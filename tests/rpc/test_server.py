@@ -284,6 +284,68 @@ def test_headers_that_are_too_large_are_refused(served: RunningServer) -> None:
 
 
 @pytest.mark.acceptance("T9")
+@pytest.mark.parametrize(
+    ("head", "piece"),
+    [
+        (b"POST / HTTP/1.1\r\n", b"X-Long: %s\r\n"),
+        (b"POST / HTTP/1.1\r\nX-Long: ", b"%s"),
+        (b"POST /", b"%s"),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"X-Trailer: %s\r\n"),
+    ],
+)
+def test_headers_without_an_end_are_cut_off(served: RunningServer, head: bytes, piece: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", served.port), timeout=60) as connection:
+        connection.sendall(head)
+        sent = 0
+        try:
+            while sent < 64 * server.MAX_OVERHEAD_BYTES:
+                connection.sendall(piece.replace(b"%s", b"x" * 4000))
+                sent += 4000
+        except ConnectionError:
+            pass
+
+    assert sent < 64 * server.MAX_OVERHEAD_BYTES
+    assert served.post(LIST).status == 200
+
+
+@pytest.mark.acceptance("T9")
+def test_body_in_many_requests_does_not_count_as_headers(served: RunningServer) -> None:
+    connection = served.connect()
+    headers = {"Authorization": f"Bearer {served.token}", "Content-Type": "application/json"}
+    body = json.dumps(LIST | {"params": [], "id": "x" * server.MAX_OVERHEAD_BYTES})
+    try:
+        for _ in range(3):
+            connection.request("POST", "/", body, headers)
+
+            assert connection.getresponse().read()
+    finally:
+        connection.close()
+
+
+def test_request_that_offers_another_protocol_is_answered(served: RunningServer) -> None:
+    connection = served.connect()
+    headers = {"Authorization": f"Bearer {served.token}", "Content-Type": "application/json"}
+    offer = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": "AAMAAABkAAQAAP__"}
+    try:
+        for more in (offer, {}, offer):
+            connection.request("POST", "/", json.dumps(LIST), headers | more)
+
+            assert "result" in json.load(connection.getresponse())
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    "sent", [b"CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n", b"GET http://[ HTTP/1.1\r\n\r\n", b"\0\n\n"]
+)
+def test_request_that_is_not_http_gets_400(served: RunningServer, sent: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", served.port), timeout=60) as connection:
+        connection.sendall(sent)
+
+        assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.acceptance("T9")
 @pytest.mark.parametrize("sent", [b"", b"POST / HTTP/1.1\r\nHost: x\r\n"])
 def test_connection_that_sends_no_request_is_closed(
     served: RunningServer, monkeypatch: pytest.MonkeyPatch, sent: bytes

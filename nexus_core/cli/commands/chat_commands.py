@@ -189,7 +189,10 @@ class ChatCommandRunner:
         self._say(f"{names[0]} has {format_count(len(tools), 'tool')} for the model: {', '.join(tools) or '-'}")
 
     def _run_explain(self, rest: str) -> None:
-        self._run_nexus("explain", *_split(rest))
+        if not rest:
+            raise UsageError("there is nothing to explain", hint="/explain provider.model, or a sentence of the prompt")
+        quote = rest[0] if rest[0] in "'\"" and rest[0] == rest[-1] and len(rest) > 1 else ""
+        self._run_nexus("explain", "--", rest.strip(quote) if quote else rest)  # a sentence needs no quotes here
 
     def _run_show(self, rest: str) -> None:
         limit = [] if rest else ["-n", "1"]
@@ -260,6 +263,8 @@ class ChatCommandRunner:
 
     def _run_resume(self, rest: str) -> None:
         _refuse_arguments("resume", rest)
+        if not self._chat.agent.session.is_open:
+            raise UsageError("the last turn was finished", hint="type a message to begin another")
         self._run_turn(self._chat.resume())
 
     def _list_roles(self) -> list[str]:

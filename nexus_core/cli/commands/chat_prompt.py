@@ -112,7 +112,7 @@ class TerminalChat:
             try:
                 text = self._input.prompt(_PROMPT).strip()
             except KeyboardInterrupt:
-                if was_interrupted:
+                if was_interrupted and not self._input.default_buffer.text:  # with a text, it discards that
                     raise
                 was_interrupted = True
                 self._say("(Ctrl-C again, Ctrl-D or /quit leaves)")
