@@ -558,7 +558,7 @@ def _wrap_bare_blocks(records: Sequence[JsonLine]) -> Sequence[JsonLine]:
 
 
 def _is_bare_block(value: dict[str, Any]) -> bool:
-    kind = value.get("type")
+    kind = find_text(value, "type")
     return kind in _BARE_BLOCKS and _BARE_BLOCKS[kind][1] in value and "message" not in value
 
 

@@ -322,6 +322,12 @@ def test_calls_and_results_without_a_message_are_read() -> None:
     assert said(transcript.entries)[1:] == ["assistant:  bash()", "tool:  = # Bakery"]
 
 
+def test_a_type_that_is_no_text_is_survived() -> None:
+    transcript = read(line("user", "a", None, "Rye?"), {"type": ["tool_use"], "sessionId": "s", "input": {}})
+
+    assert said(transcript.entries) == ["user: Rye?"]
+
+
 def test_another_message_with_the_same_uuid_is_read() -> None:
     first, other = line("user", "a", None, "Rye?"), line("user", "a", None, "Spelt?")
 
