@@ -66,7 +66,8 @@ sys.addaudithook(_watch)
 def watched() -> Iterator[list[tuple[str, str]]]:
     """Collect what is opened, run or connected, but not what Python imports."""
     global _events  # noqa: PLW0603 - a hook cannot be removed
-    _events = found = []
+    found: list[tuple[str, str]] = []
+    _events = found
     try:
         yield found
     finally:
@@ -249,7 +250,7 @@ def test_a_damaged_conversation_of_openhands_is_read_or_refused(data: st.DataObj
         try_gather(state, Path(folder))
 
 
-TABLES = {
+TABLES: dict[str, dict[str, tuple[str, ...]]] = {
     "state.db": {
         "sessions": ("id", "model", "started_at", "cwd"),
         "messages": ("session_id", "role", "content", "tool_calls", "tool_call_id", "active", "reasoning"),
