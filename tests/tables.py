@@ -28,7 +28,11 @@ FUZZED = {
         "compaction/test_selection.py",
         "compaction/test_planning.py",
     ],
-    "transcripts": ["transcripts/test_properties.py", "transfer/test_import_properties.py"],
+    "transcripts": [
+        "transcripts/test_properties.py",
+        "transcripts/test_reader_fuzz.py",
+        "transfer/test_import_properties.py",
+    ],
     "exported sessions": ["transfer/test_damaged_exports.py", "transfer/test_exporter.py"],
     "MCP readers": [
         "plugins/mcp/test_files.py",

@@ -244,6 +244,7 @@ class LineAccount:
         self._outcomes: dict[LineOutcome, list[int]] = defaultdict(list)
         self._notes: list[LineNote] = []
         self._kept: list[KeptLine] = []
+        self._unknown: dict[str, list[int]] = defaultdict(list)
 
     def use(self, outcome: LineOutcome, *numbers: int) -> None:
         """Record the outcome of lines."""
@@ -263,6 +264,11 @@ class LineAccount:
         self._kept.append(KeptLine(number, kind, value))
         self.use(outcome, number)
 
+    def keep_unknown(self, number: int, kind: str, value: object) -> None:
+        """Keep a line of a type that the reader does not know. A note counts each type."""
+        self._unknown[kind].append(number)
+        self.keep(number, kind, value)
+
     def note(self, number: int, text: str) -> None:
         """Add a note about a line."""
         self._notes.append(LineNote(number, text))
@@ -275,7 +281,11 @@ class LineAccount:
     def report(self) -> LineReport:
         """Return the outcomes and notes so far."""
         outcomes = {outcome: tuple(sorted(numbers)) for outcome, numbers in sorted(self._outcomes.items())}
-        return LineReport(lines=self.lines, outcomes=outcomes, notes=tuple(sorted(self._notes)))
+        notes = [*self._notes]
+        for kind, numbers in self._unknown.items():
+            times = "once" if len(numbers) == 1 else f"{len(numbers):,} times"
+            notes.append(LineNote(numbers[0], f"unknown type {kind!a}, {times}: kept, not part of a message"))
+        return LineReport(lines=self.lines, outcomes=outcomes, notes=tuple(sorted(notes)))
 
 
 TOO_LARGE_TEXT = "nested too deeply, or a number with thousands of digits"

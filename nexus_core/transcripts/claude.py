@@ -90,24 +90,35 @@ def read_nodes(records: Sequence[JsonLine], account: LineAccount) -> list[LineNo
     Lines that are not messages are also kept as metadata.
     """
     nodes: dict[str, LineNode] = {}
+    others: dict[str, list[LineNode]] = defaultdict(list)  # of an id that several messages have
     message_flags = [is_message_line(record.value) for record in records]
     names = [find_text(record.value, "uuid") for record in records]
     builder = _NodeBuilder(records, message_flags, names, account)
     for record, is_message, name in zip(records, message_flags, names, strict=True):
-        value = record.value
-        if name in nodes and is_message > nodes[name].is_message:
-            name = ""  # noqa: PLW2901 - the earlier line with that id is not a message
-        elif name in nodes:
+        value, repeated = record.value, ""
+        earlier = [nodes[name], *others[name]] if name in nodes else []
+        if earlier and is_message and not any(_has_content_of(value, each) for each in earlier):
+            repeated, name = name, ""  # noqa: PLW2901 - the earlier line with that id is not a message, or another one
+        elif earlier:
             account.keep(record.number, "repeated", value, "skipped")
             account.note(record.number, f"the same uuid as in line {nodes[name].record.number}")
             continue
         is_boundary = not is_message and _is_compact_boundary(value)
         if not is_message and not is_boundary:
-            account.keep(record.number, get_line_kind(value), value)
+            is_known = value.get("type") in (*MESSAGE_TYPES, *_LINE_TYPES, *_STATE_TYPES)
+            keep = account.keep if is_known else account.keep_unknown
+            keep(record.number, get_line_kind(value), value)
         if name or is_message or is_boundary:
             node = builder.build(name or f"line {record.number}", record, is_message=is_message)
             nodes[node.id] = node
+            if repeated:
+                others[repeated].append(node)
     return list(nodes.values())
+
+
+def _has_content_of(value: dict[str, Any], node: LineNode) -> bool:
+    """Return True if a message repeats that of another line, perhaps with other usage."""
+    return node.is_message and value["message"].get("content") == node.record.value["message"].get("content")
 
 
 def get_line_kind(value: dict[str, Any]) -> str:
@@ -495,6 +506,12 @@ def _list_kept_ids(metadata: dict[str, Any]) -> list[str]:
 
 
 _TREE_FIELDS = ("parentUuid", "isSidechain", "leafUuid")
+_STATE_TYPES = (
+    *("agent-color", "agent-name", "agent-setting", "ai-title", "attribution-snapshot", "content-replacement"),
+    *("custom-title", "last-prompt", "mode", "permission-mode", "pr-link", "rate_limit_event", "stream_event", "tag"),
+    *("task-summary", "worktree-state"),
+)
+"""Types of lines about the program's state, which are no part of the conversation."""
 _LINE_TYPES = ("attachment", "file-history-snapshot", "progress", "queue-operation", "result", "summary", "system")
 
 
@@ -514,8 +531,40 @@ def score_line(value: dict[str, Any]) -> int:
     return SCORE_SHARED if is_named else SCORE_NONE
 
 
+_BARE_BLOCKS = {"tool_use": ("assistant", "input"), "tool_result": ("user", "output")}
+"""Types of lines that are a block without a message, as older versions wrote them: its role, and what it must have."""
+
+
+def _wrap_bare_blocks(records: Sequence[JsonLine]) -> Sequence[JsonLine]:
+    """Return the lines with a message around each bare call and result. A result answers the call before it."""
+    if not any(_is_bare_block(record.value) for record in records):
+        return records
+    wrapped: list[JsonLine] = []
+    call = ""
+    for record in records:
+        if not _is_bare_block(record.value):
+            wrapped.append(record)
+            continue
+        value = record.value
+        role, _ = _BARE_BLOCKS[value["type"]]
+        if role == "assistant":
+            call = find_text(value, "id") or find_text(value, "uuid") or f"line-{record.number}"
+            block = {"type": "tool_use", "id": call, "name": find_text(value, "name"), "input": value["input"]}
+        else:
+            name = find_text(value, "tool_use_id") or call
+            block = {"type": "tool_result", "tool_use_id": name, "content": value["output"]}
+        wrapped.append(record._replace(value=value | {"type": role, "message": {"role": role, "content": [block]}}))
+    return wrapped
+
+
+def _is_bare_block(value: dict[str, Any]) -> bool:
+    kind = find_text(value, "type")
+    return kind in _BARE_BLOCKS and _BARE_BLOCKS[kind][1] in value and "message" not in value
+
+
 def read_session(records: Sequence[JsonLine], account: LineAccount) -> Transcript:
     """Parse a session, or the separate file of a subagent."""
+    records = _wrap_bare_blocks(records)
     nodes = read_nodes(records, account)
     tree = LineTree(nodes)
     path = tree.take_main_path()

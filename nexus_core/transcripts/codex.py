@@ -7,6 +7,7 @@ from before October 2025 have the items without an envelope.
 
 from __future__ import annotations
 
+import json
 from bisect import bisect, bisect_left, insort
 from collections import deque
 from dataclasses import replace
@@ -30,7 +31,7 @@ from nexus_core.transcripts.base import (
 )
 from nexus_core.transcripts.codex_writer import WRITER
 from nexus_core.transcripts.messages import is_message
-from nexus_core.types.messages import Message, Usage
+from nexus_core.types.messages import Message, Reasoning, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -83,14 +84,17 @@ def read_item(item: RolloutItem, body: dict[str, Any], account: LineAccount, *, 
     message = try_read(DIALECT.read, body, account, record.number)
     if message is None:
         message = build_opaque_message(_guess_role(body), FORMAT_NAME, body)
-    name = find_text(body, "id")
+    return _build_entry(item, message, model, find_text(body, "id"))
+
+
+def _build_entry(item: RolloutItem, message: Message, model: str, name: str = "") -> TranscriptEntry:
     return TranscriptEntry(
         message=message,
-        lines=(record.number,),
+        lines=(item.record.number,),
         ids=(name,) if name else (),
-        time=find_text(record.value, "timestamp"),
+        time=find_text(item.record.value, "timestamp"),
         model=model if message.role == "assistant" else "",
-        raw=(record.value,),
+        raw=(item.record.value,),
     )
 
 
@@ -140,6 +144,9 @@ _MIRROR_EVENTS = frozenset(
     }
 )
 """Events that display the content of an item."""
+_SHOWN_ARGUMENTS = ("input", "arguments", "command", "changes", "query", "path")
+_SHOWN_OUTPUTS = ("output", "aggregated_output", "formatted_output", "stdout", "result")
+"""Fields of the events of a call that no item has."""
 _STATUS_EVENTS = frozenset(
     {
         "background_event",
@@ -165,7 +172,6 @@ _STATUS_EVENTS = frozenset(
     }
 )
 """Events about the program's state, which the model does not see."""
-_TEXT_KEYS = ("message", "text", "content", "input", "output", "arguments")
 _MAX_EVENT_DISTANCE = 8
 """Maximum distance between an event and its item, in messages."""
 _MAX_COMPARED_CHARACTERS = 80
@@ -181,7 +187,7 @@ class EventMatcher:
 
     def __init__(self, items: Iterable[RolloutItem]) -> None:
         self._calls: set[str] = set()
-        self._has_reasoning = False
+        self._has_reasoning = self._has_calls = False
         self._messages: dict[str, tuple[list[int], list[str]]] = {role: ([], []) for role in SHOWN_EVENTS.values()}
         self._noted: set[str] = set()
         for item in items:
@@ -191,6 +197,13 @@ class EventMatcher:
     def has_items(self, role: Role) -> bool:
         """Return True if the file has a message item of that role."""
         return bool(self._messages[role][0])
+
+    def is_only_shown(self, item: RolloutItem) -> bool:
+        """Return True for the event of a call or of reasoning in a file that has no item of either kind."""
+        if item.inner_kind in _REASONING_EVENTS:
+            return not self._has_reasoning
+        is_call = bool(find_text(item.body, "call_id")) and item.inner_kind not in _EVENTS_WITHOUT_ID | _STATUS_EVENTS
+        return is_call and not self._has_calls
 
     def is_copy(self, item: RolloutItem) -> bool:
         """Return True if the event displays the content of an item."""
@@ -203,7 +216,7 @@ class EventMatcher:
         """
         kind = item.inner_kind
         what = self._describe_unmatched(item) if kind not in _STATUS_EVENTS else ""
-        if not what and kind not in _MIRROR_EVENTS | _STATUS_EVENTS and any(item.body.get(key) for key in _TEXT_KEYS):
+        if not what and kind not in _MIRROR_EVENTS | _STATUS_EVENTS:
             what = f"an event that is new ({kind or 'untyped'})"
         subject = find_text(item.body, "call_id") or (kind if kind not in SHOWN_EVENTS else str(item.record.number))
         if not what or subject in self._noted:
@@ -214,6 +227,7 @@ class EventMatcher:
     def _add_item(self, item: RolloutItem) -> None:
         self._calls.update(filter(None, (find_text(item.body, "call_id"), find_text(item.body, "id"))))
         self._has_reasoning |= item.inner_kind == "reasoning"
+        self._has_calls |= "call_id" in item.body
         role = find_text(item.body, "role")
         if item.inner_kind == "message" and role in self._messages:
             content = item.body.get("content")
@@ -309,6 +323,8 @@ class PromptMatcher:
         self._shown.clear()
 
 
+_METADATA_KINDS = frozenset({"response_item", "session_meta", "turn_context", "world_state"})
+"""Lines that are metadata: an item is one if it was not sent."""
 _UNSENT_ITEMS = frozenset({"ghost_snapshot"})
 """Items that were not sent to the model."""
 _MAX_KEPT_PROMPTS = 100
@@ -332,6 +348,8 @@ class RolloutReader:
         self._tools: tuple[Tool, ...] = ()
         self._id = self._cwd = self._model = ""
         self._reply_without_usage: int | None = None
+        self._shown_calls: set[str] = set()
+        self._shown_results: set[str] = set()
         items = [open_envelope(record) for record in records]
         self._events = EventMatcher(items)
         shown = {item.inner_kind for item in items if item.kind == "event_msg"}
@@ -345,10 +363,10 @@ class RolloutReader:
 
     def build_transcript(self) -> Transcript:
         """Return the parsed session."""
-        for entry in self._entries:
-            self._account.use("message", *entry.lines)
+        # The event of a call may have its result, too, which is another entry.
+        self._account.use("message", *dict.fromkeys(line for entry in self._entries for line in entry.lines))
         for branch in self._branches:
-            self._account.use("branch", *(line for entry in branch.entries for line in entry.lines))
+            self._account.use("branch", *dict.fromkeys(line for entry in branch.entries for line in entry.lines))
         return Transcript(
             format=FORMAT_NAME,
             api="responses",
@@ -371,7 +389,9 @@ class RolloutReader:
         elif item.kind == "event_msg":
             self._read_event(item)
         else:
-            self._account.keep(item.record.number, item.full_kind, item.record.value)
+            is_known = item.kind in _METADATA_KINDS or item.kind.startswith("record_type/")
+            keep = self._account.keep if is_known else self._account.keep_unknown
+            keep(item.record.number, item.full_kind, item.record.value)
             self._read_metadata(item)
 
     def _add(self, entry: TranscriptEntry) -> None:
@@ -406,6 +426,11 @@ class RolloutReader:
             )
             self._add(entry)
             return
+        if self._events.is_only_shown(item) and (messages := self._read_shown(item)):
+            self._account.note(number, "taken from what was shown; what was sent is not in the file")
+            for message in messages:
+                self._add(_build_entry(item, message, self._model))
+            return
         outcome: LineOutcome = "mirror" if self._events.is_copy(item) else "metadata"
         self._account.keep(number, item.full_kind, item.record.value, outcome)
         if note := self._events.build_note(item):
@@ -417,6 +442,28 @@ class RolloutReader:
         elif kind == "token_count" and self._reply_without_usage is not None and (usage := read_usage(item.body)):
             self._entries[self._reply_without_usage] = self._entries[self._reply_without_usage]._replace(usage=usage)
             self._reply_without_usage = None
+
+    def _read_shown(self, item: RolloutItem) -> list[Message]:
+        """Return the reasoning, or the call and the result, that an event displays and no earlier one has."""
+        body = item.body
+        if item.inner_kind in _REASONING_EVENTS:
+            text = find_text(body, "text")
+            return [Message("assistant", (Reasoning(text=text, api=FORMAT_NAME),))] if text else []
+        call, found = find_text(body, "call_id"), []
+        if call not in self._shown_calls:
+            made = find_object(body, "invocation") or body
+            name = find_text(made, "name") or find_text(made, "tool") or item.inner_kind.removesuffix("_begin")
+            given: object = next((made[key] for key in _SHOWN_ARGUMENTS if key in made), {})
+            arguments = given if isinstance(given, dict) else {"command": given}
+            found.append({"type": "function_call", "call_id": call, "name": name, "arguments": json.dumps(arguments)})
+            self._shown_calls.add(call)
+        output = next((body[key] for key in _SHOWN_OUTPUTS if key in body), None)
+        if output is not None and call not in self._shown_results:
+            text = output if isinstance(output, str) else json.dumps(output)
+            found.append({"type": "function_call_output", "call_id": call, "output": text})
+            self._shown_results.add(call)
+        read = (try_read(DIALECT.read, each, self._account, item.record.number) for each in found)
+        return [message for message in read if message]
 
     def _roll_back(self, item: RolloutItem) -> None:
         turns = item.body.get("num_turns")

@@ -7,7 +7,6 @@ becomes of it: this is the common part.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from nexus_core.types.messages import JSON, Part, ResultPart, Role, Stop
 
 
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "tool": "tool"}
 _MAX_COMPARED_ENTRIES = 5
 """Entries that are searched for a text that a program repeats, so that a long file takes linear time."""
 
@@ -76,8 +76,6 @@ class EntryCollector:
         self._main: list[_MutableEntry] = []
         self._agents: dict[str, _Path] = {}
         self._compactions: list[TranscriptCompaction] = []
-        self._unknown: Counter[str] = Counter()
-        self._unknown_lines: dict[str, int] = {}
         self._used: set[int] = set()
 
     def add(
@@ -171,9 +169,9 @@ class EntryCollector:
 
     def keep_unknown(self, record: JsonLine, kind: str) -> None:
         """Keep a line of a type that the reader does not know. A note counts each type."""
-        self._unknown[kind] += 1
-        self._unknown_lines.setdefault(kind, record.number)
-        self.keep(record, kind)
+        if record.number not in self._used:
+            self._used.add(record.number)
+            self._account.keep_unknown(record.number, kind, record.value)
 
     def mirror(self, record: JsonLine) -> None:
         """Mark a line as a copy of others."""
@@ -182,6 +180,12 @@ class EntryCollector:
     def note(self, record: JsonLine, text: str) -> None:
         """Add a note about a line."""
         self._account.note(record.number, text)
+
+    def find_role(self, record: JsonLine, name: str) -> Role:
+        """Return the role with a name. An unknown one is shown as the user's, with a note."""
+        if name not in _ROLES:
+            self.note(record, f"unknown role {name!a}, shown as the user's")
+        return _ROLES.get(name, "user")
 
     def has_text(self, role: Role, text: str) -> bool:
         """True if one of the last entries of the main conversation has the role and the text."""
@@ -202,11 +206,6 @@ class EntryCollector:
 
     def build(self, **fields: Any) -> Transcript:  # noqa: ANN401 - further fields of a transcript
         """Return the transcript with further fields of it: `id`, `cwd`, `system`, `tools` and others."""
-        for kind, number in self._unknown.items():
-            times = "once" if number == 1 else f"{number:,} times"
-            self._account.note(
-                self._unknown_lines[kind], f"unknown type {kind!a}, {times}: kept, not part of a message"
-            )
         branches = tuple(
             TranscriptBranch(
                 kind="subagent", entries=tuple(each.build() for each in path.entries), name=name, at=path.start

@@ -238,8 +238,9 @@ class _SessionReader:
         last = records[-1].value
         kind = find_text(last, "type")
         if kind not in ("user", "gemini") or (kind == "user" and _is_command(last)):
+            keep = self._account.keep if kind in ("user", *_NOTICE_TYPES) else self._account.keep_unknown
             for record in records:
-                self._account.keep(record.number, f"{kind}/command" if kind == "user" else kind, record.value)
+                keep(record.number, f"{kind}/command" if kind == "user" else kind, record.value)
             return []
         self._account.use("merged", *(record.number for record in records[:-1]))
         self._account.use(outcome, records[-1].number)

@@ -270,7 +270,9 @@ class PiSessionReader:
         value, body = record.value, find_object(record.value, "message")
         found = _find_message(value, body)
         if found is None:
-            self._account.keep(record.number, find_text(value, "type") or "untyped", value)
+            kind = find_text(value, "type") or "untyped"
+            keep = self._account.keep if kind in _ENTRY_TYPES else self._account.keep_unknown
+            keep(record.number, kind, value)
             return
         message = try_read(read_message, found.body, self._account, record.number) or build_opaque_message(
             _guess_role(found.body), FORMAT_NAME, found.body

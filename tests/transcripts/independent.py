@@ -1,4 +1,4 @@
-"""A second reading of the transcripts of other agents, which shares no code with the readers.
+"""A second reading of transcripts, which shares no code with the readers.
 
 It walks the JSON of a file and lists by key everything that was said, called or returned. The keys are a
 table.
@@ -17,24 +17,31 @@ TEXT_KEYS: dict[str, tuple[str, ...]] = {
     "aider": (),
     "antigravity": ("content", "thinking"),
     "atif": ("message", "reasoning_content", "content", "text"),
+    "chatgpt": ("parts", "text"),
+    "claude-code": ("text", "thinking", "content", "output"),
+    "codex": ("text", "output", "message", "content"),
     "copilot": ("content", "transformedContent", "reasoningText", "summaryContent"),
     "cursor": ("text", "thinking"),
     "droid": ("text", "thinking", "finalText", "content", "stdout"),
-    "gemini": ("content", "text", "output"),
+    "gemini-cli": ("content", "text", "output"),
     "grok": ("text", "content"),
     "hermes": ("content", "reasoning", "system_prompt"),
     "kimi": ("text", "think", "summary", "output", "content", "systemPrompt"),
     "opencode": ("text", "output", "error"),
+    "messages": ("content", "text", "output"),
     "openhands": ("content", "text", "thinking", "thought", "final_thought"),
+    "pi": ("text", "thinking", "content", "summary"),
     "qwen": ("text", "output"),
     "sharegpt": ("value", "system"),
 }
 """By program, the keys whose texts were said or returned."""
 CALL_KEYS = ("arguments", "args", "input", "parameters", "rawArgs")
 """Keys of the arguments of a call: an object, or JSON text."""
-DEFINITION_KEYS = ("tools", "tool_definitions")
-"""Keys of the tools that a model could call."""
+SILENT_KEYS = ("tools", "tool_definitions", "toolUseResult", "trajectory")
+"""Keys of the tools that a model could call, and of copies of what other keys have."""
 SILENT = {
+    "claude-code": ("summary", "system", "queue-operation"),
+    "gemini-cli": ("info", "error", "warning"),
     "copilot": ("hook.start", "session.error", "session.info"),
     "antigravity": ("CONVERSATION_HISTORY",),
     "kimi": ("turn.prompt", "turn.steer", "llm.tools_snapshot"),
@@ -45,19 +52,37 @@ SILENT = {
 def list_contents(program: str, text: str) -> list[str]:
     """Return the texts of a file, and the leaves of the arguments of its calls."""
     found: list[str] = []
+    if program == "aider":  # Markdown; a quote is what Aider itself prints
+        lines = [line.removeprefix("#### ").strip() for line in text.splitlines() if not line.startswith((">", "# "))]
+        return list(dict.fromkeys(filter(None, lines)))
     for value in _parse(text):
-        if isinstance(value, dict) and value.get("type") in SILENT.get(program, ()):
+        if isinstance(value, dict) and (value.get("type") in SILENT.get(program, ()) or _is_unsent(program, value)):
             continue
         found += _walk(value, TEXT_KEYS[program])
     return list(dict.fromkeys(each for each in found if each.strip()))
+
+
+def _is_unsent(program: str, value: dict[str, Any]) -> bool:
+    """True for what only the program and its user see: an error of the API, a command."""
+    if program == "claude-code":
+        return value.get("isApiErrorMessage") is True
+    texts = list(_walk(value, TEXT_KEYS[program])) if program == "gemini-cli" else []
+    return value.get("type") == "user" and "".join(texts).startswith("/")
 
 
 def _parse(text: str) -> list[Any]:
     try:
         value = json.loads(text)
     except ValueError:
-        return [json.loads(line) for line in text.splitlines() if line.strip()]
+        return [each for line in text.splitlines() if (each := _parse_line(line)) is not None]
     return value if isinstance(value, list) else [value]
+
+
+def _parse_line(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
 
 
 def _walk(value: Any, keys: tuple[str, ...]) -> Iterator[str]:
@@ -66,25 +91,33 @@ def _walk(value: Any, keys: tuple[str, ...]) -> Iterator[str]:
             yield from _walk(each, keys)
     elif isinstance(value, dict):
         for key, each in value.items():
-            if key in CALL_KEYS:
-                yield from _list_leaves(each)
+            if key in CALL_KEYS and not _is_message_list(each):
+                yield from list_leaves(each)
+            elif key in keys and isinstance(each, list) and all(isinstance(text, str) for text in each):
+                yield from each
             elif key in keys and isinstance(each, str):
-                yield from _list_leaves(each) if value.get("from") == "function_call" else iter([each])
-            elif key not in DEFINITION_KEYS:
+                yield from list_leaves(each) if value.get("from") == "function_call" else iter([each])
+            elif key not in SILENT_KEYS:
                 yield from _walk(each, keys)
 
 
-def _list_leaves(value: Any) -> Iterator[str]:
+def _is_message_list(value: Any) -> bool:
+    """True for the `input` of a request to Responses."""
+    return isinstance(value, list) and all(isinstance(each, dict) and {"role", "type"} & each.keys() for each in value)
+
+
+def list_leaves(value: Any) -> Iterator[str]:
+    """Yield the texts in the arguments of a call, which may be JSON text."""
     if isinstance(value, str):
         try:
             inner = json.loads(value)
         except ValueError:
             yield value
         else:
-            yield from _list_leaves(inner) if isinstance(inner, dict | list) else iter([value])
+            yield from list_leaves(inner) if isinstance(inner, dict | list) else iter([value])
     elif isinstance(value, dict | list):
         for each in value.values() if isinstance(value, dict) else value:
-            yield from _list_leaves(each)
+            yield from list_leaves(each)
 
 
 def find_missing(transcript: Transcript, contents: list[str]) -> list[str]:
@@ -99,7 +132,7 @@ def _show(message: Message) -> str:
     parts = [*message.parts, *(part for each in message.tool_results for part in each.parts)]
     texts = [part.text for part in parts if isinstance(part, Text | Reasoning)]
     texts += [f"{call.name} {json.dumps(call.arguments)} {call.raw or ''}" for call in message.tool_calls]
-    texts += [leaf for call in message.tool_calls for leaf in _list_leaves(dict(call.arguments))]
+    texts += [leaf for call in message.tool_calls for leaf in list_leaves(dict(call.arguments))]
     assert all(isinstance(part, ToolCall) for part in message.tool_calls)
     assert all(isinstance(part, ToolResult) for part in message.tool_results)
     return "\n".join(texts)

@@ -310,3 +310,30 @@ def test_lines_that_follow_each_other_in_a_circle_end_somewhere() -> None:
     transcript = read(line("user", "a", "b", "a"), line("user", "b", "a", "b"))
 
     assert said(transcript.entries) == ["user: a", "user: b"]
+
+
+def test_calls_and_results_without_a_message_are_read() -> None:
+    transcript = read(
+        line("user", "a", None, "Open README"),
+        {"type": "tool_use", "sessionId": "s", "uuid": "t", "name": "bash", "input": {"command": "cat README"}},
+        {"type": "tool_result", "sessionId": "s", "uuid": "r", "name": "bash", "output": "# Bakery"},
+    )
+
+    assert said(transcript.entries)[1:] == ["assistant:  bash()", "tool:  = # Bakery"]
+
+
+def test_a_type_that_is_no_text_is_survived() -> None:
+    transcript = read(line("user", "a", None, "Rye?"), {"type": ["tool_use"], "sessionId": "s", "input": {}})
+
+    assert said(transcript.entries) == ["user: Rye?"]
+
+
+def test_another_message_with_the_same_uuid_is_read() -> None:
+    first, other = line("user", "a", None, "Rye?"), line("user", "a", None, "Spelt?")
+
+    transcript = read(first, other, other)
+
+    assert sorted(said(transcript.entries) + [text for each in transcript.branches for text in said(each.entries)]) == [
+        "user: Rye?",
+        "user: Spelt?",
+    ]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from nexus_core.types.messages import Opaque, Reasoning, Usage
-from tests.transcripts.support import read, said, sample
+from tests.transcripts.support import every_line, read, said, sample
 
 
 def item(kind: str = "message", **payload: Any) -> dict[str, Any]:
@@ -164,15 +166,31 @@ def notes_on(*lines: dict[str, Any]) -> list[tuple[int, str]]:
     return [(note.line, note.text.partition(";")[0]) for note in read(*lines).report.notes]
 
 
-def test_a_call_that_is_only_shown_is_told() -> None:
-    transcript = read(user("Look."), event("tool_call", name="bash", call_id="c1", input={"cmd": "ls"}))
+@pytest.mark.parametrize(
+    "events",
+    [
+        [
+            event("tool_call", name="bash", call_id="c1", input={"cmd": "ls"}),
+            event("x_end", call_id="c1", output="rye"),
+        ],
+        [event("bash_begin", call_id="c1", command="ls"), event("bash_end", call_id="c1", aggregated_output="rye")],
+        [event("exec_command_end", call_id="c1", name="bash", command=["ls"], stdout="rye")],
+    ],
+)
+def test_calls_and_results_that_are_only_shown_are_part_of_a_session_without_items_of_calls(events: list[Any]) -> None:
+    transcript = read(user("Look."), *events)
 
-    assert transcript.report.outcomes["metadata"] == (2,)
-    (note,) = transcript.report.notes
-    assert note.line == 2
-    assert note.text == (
-        "a call of 'bash' that is only shown, not among what was sent; it is kept as it is, and no part of the session"
-    )
+    assert said(transcript.entries) == ["user: Look.", "assistant:  bash()", "tool:  = rye"]
+    assert every_line(transcript) == list(range(1, len(events) + 2))
+    assert {note.text for note in transcript.report.notes} == {
+        "taken from what was shown; what was sent is not in the file"
+    }
+
+
+def test_reasoning_that_is_only_shown_is_part_of_a_session_without_items_of_reasoning() -> None:
+    transcript = read(user("Look."), event("agent_reasoning", text="hm"))
+
+    assert transcript.entries[1].message.parts == (Reasoning(text="hm", api="codex"),)
 
 
 def test_a_call_is_told_once_and_only_where_no_item_has_it() -> None:
@@ -205,7 +223,7 @@ def test_words_that_are_only_shown_are_told() -> None:
         event("poem", text="Roses"),
     ) == [
         (3, "a message that is only shown, not among what was sent"),
-        (4, "reasoning that is only shown, not among what was sent"),
+        (4, "taken from what was shown"),
         (7, "a message that is only shown, not among what was sent"),
         (10, "an event that is new (poem)"),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from nexus_core.dialects.calls import get_call_arguments
@@ -24,6 +24,22 @@ def write(transcript: Transcript, form: str) -> Transcript:
     """The conversation as it is read back from the file of another agent."""
     written = export_transcript(transcript, WRITERS[form], name="s", cwd="/srv/bakery").text
     return read_transcript(written, form, formats=FORMATS)
+
+
+def find_lost_on_the_way(transcript: Transcript) -> Iterator[tuple[tuple[str, str], list[str]]]:
+    """Write each path through every pair of formats: its own, or each one that has no loss yet, and back.
+
+    Yields the formats of a way, and what it has lost.
+    """
+    for path in split_paths(transcript):
+        expected = replace(path, system=())  # the other agent has its own
+        for first in WRITERS:
+            there = write(path, first)
+            assert there.format == first
+            skipped = [f"skipped {number}" for number in there.report.outcomes.get("skipped", ())]
+            yield (transcript.format, first), skipped + find_lost(expected, there)
+            for second in WRITERS:
+                yield (first, second), find_lost(expected, write(write(there, second), first))
 
 
 def split_paths(transcript: Transcript) -> list[Transcript]:

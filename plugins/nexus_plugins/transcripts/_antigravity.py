@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from nexus_core.plugin.transcripts import JsonLine, LineAccount, Transcript
 
 NAME = "antigravity"
+_SILENT_TYPES = ("CHECKPOINT", "CONVERSATION_HISTORY", "EPHEMERAL_MESSAGE")
 _INJECTED_TYPES = ("SYSTEM_MESSAGE", "ERROR_MESSAGE")
 
 
@@ -52,7 +53,7 @@ def read_trajectory(records: Sequence[JsonLine], account: LineAccount) -> Transc
         if kind == "USER_INPUT":
             pending = []
             found.add("user", text, record, time=time)
-        elif kind == "PLANNER_RESPONSE":
+        elif kind == "PLANNER_RESPONSE" or value.get("tool_calls"):
             parts, pending = _read_response(record)
             found.add("assistant", parts, record, time=time, stop="tools" if pending else "")
         elif kind == "CHECKPOINT" and text:
@@ -61,7 +62,7 @@ def read_trajectory(records: Sequence[JsonLine], account: LineAccount) -> Transc
         elif kind in _INJECTED_TYPES or (text and find_text(value, "source") == "SYSTEM"):
             found.add("user", text, record, kind="injected", time=time)
         elif not text:
-            found.keep(record)
+            found.keep(record) if kind in _SILENT_TYPES else found.keep_unknown(record, kind or "untyped")
         else:
             _add_result(record, found, pending)
     is_own_folder = find_folder(account.name, "transcript.jsonl", 2) == ".system_generated"

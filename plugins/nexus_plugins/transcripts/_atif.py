@@ -30,7 +30,7 @@ from nexus_core.plugin.transcripts import (
     read_count,
     split_records,
 )
-from nexus_plugins.transcripts._atif_writer import EXTRA_COUNTS, WRITER
+from nexus_plugins.transcripts._atif_writer import EXTRA_COUNTS, MESSAGE_KIND, WRITER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -87,7 +87,8 @@ def _add_steps(records: list[JsonLine], found: EntryCollector, model: str, agent
         value = record.value
         source, time = find_text(value, "source"), find_text(value, "timestamp")
         parts = _read_message(value.get("message"))
-        if source == "system" and not found.last_role and not agent:
+        is_message = find_text(find_object(value, "extra"), "kind") == MESSAGE_KIND
+        if source == "system" and not found.last_role and not agent and not is_message:
             system += [Message("system", parts)] if parts else []
             found.keep(record, source)
         elif source in ("system", "user"):

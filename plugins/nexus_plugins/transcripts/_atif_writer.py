@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from nexus_core.plugin.transcripts import ExportReport, PortableConversation, PortableReply
 
 EXTRA_COUNTS = ("cache_write_tokens", "cache_write_1h_tokens", "reasoning_tokens")
+MESSAGE_KIND = "message"
+"""Marks an instruction that is a message of the conversation, and not the prompt of a program."""
 _IMAGE_MIMES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
 
@@ -41,7 +43,9 @@ def write_trajectory(conversation: PortableConversation, report: ExportReport) -
             step: dict[str, Any] = {"source": "user", "message": item.summary, "extra": {"kind": "summary"}}
         elif isinstance(item, PortableMessage):
             step = {"source": item.role, "message": _write_content(item.parts)}
-            if item.kind != "said":
+            if item.role == "system":
+                step["extra"] = {"kind": MESSAGE_KIND}
+            elif item.kind != "said":
                 step["extra"] = {"kind": item.kind}
         else:
             step = _write_reply(item, report)

@@ -39,7 +39,13 @@ if TYPE_CHECKING:
     from nexus_core.plugin.transcripts import LineAccount, LocatedValue, Transcript
 
 NAME = "copilot"
-_KNOWN_PREFIXES = ("session.", "hook.", "assistant.", "tool.", "subagent.", "system.", "user.", "permission.", "skill.")
+_SILENT_PREFIXES = ("session.", "hook.", "subagent.", "permission.", "skill.")
+_SILENT_EVENTS = (
+    *("abort", "assistant.intent", "assistant.message_delta", "assistant.reasoning_delta", "assistant.turn_end"),
+    *("assistant.turn_start", "assistant.usage", "tool.execution_partial_result", "tool.execution_progress"),
+    "tool.user_requested",
+)
+"""Of the prefixes of messages, the events that are none. What is new below them may be one."""
 
 
 def score_line(value: dict[str, Any]) -> int:
@@ -85,7 +91,7 @@ class _CopilotReader:
             read = readers.get(kind)
             if read is not None:
                 read(record, data)
-            elif kind.startswith(_KNOWN_PREFIXES) or kind == "abort":
+            elif kind.startswith(_SILENT_PREFIXES) or kind in _SILENT_EVENTS:
                 self._found.keep(record, kind)
             else:
                 self._found.keep_unknown(record, kind)

@@ -39,11 +39,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from nexus_core.plugin import Part, Role
+    from nexus_core.plugin import Part
     from nexus_core.plugin.transcripts import LineAccount, LocatedValue, Transcript
 
 NAME = "cursor"
-_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "tool": "tool"}
 _USER_BUBBLE, _REPLY_BUBBLE = 1, 2
 
 
@@ -67,7 +66,7 @@ def read_lines(records: Sequence[JsonLine], account: LineAccount) -> Transcript:
             kind = find_text(value, "type") or "untyped"
             found.keep(record, kind) if kind == "turn_ended" else found.keep_unknown(record, kind)
             continue
-        role = _ROLES.get(find_text(value, "role"), "user")
+        role = found.find_role(record, find_text(value, "role"))
         parts = [
             # The importer pairs calls with results by id, and these have none.
             part if not isinstance(part, ToolCall) or part.id else _with_id(part, f"line-{record.number}-{index}")

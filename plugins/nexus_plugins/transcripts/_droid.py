@@ -30,13 +30,11 @@ from nexus_core.plugin.transcripts import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nexus_core.plugin import Role
     from nexus_core.plugin.transcripts import JsonLine, LineAccount, Transcript
 
 NAME = "droid"
 _STREAM_KEYS = ("toolCallId", "finalText", "text")
 _KNOWN_TYPES = ("todo_state", "session_end", "system", "error", "session_title", "session_settings")
-_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "tool": "tool"}
 
 
 def score_line(value: dict[str, Any]) -> int:
@@ -82,7 +80,7 @@ def read_session(records: Sequence[JsonLine], account: LineAccount) -> Transcrip
 def _read_message(record: JsonLine, found: EntryCollector) -> None:
     value = record.value
     body = find_object(value, "message") or value
-    role = _ROLES.get(find_text(body, "role"), "user")
+    role = found.find_role(record, find_text(body, "role"))
     content = body.get("content") if "content" in body else body.get("text")
     parts = read_blocks(content, NAME)
     results = [part for part in parts if isinstance(part, ToolResult)]

@@ -45,9 +45,13 @@ if TYPE_CHECKING:
 NAME = "kimi"
 _EVENTS = ("config.", "context.", "llm.", "permission.", "tools.", "turn.", "usage.")
 _KNOWN_PREFIXES = (
-    *_EVENTS,
+    *("config.", "llm.", "permission.", "tools.", "turn.", "usage."),  # what is new below `context.` may be a message
     *("cron.", "file_history.", "full_compaction.", "goal.", "micro_compaction.", "plan_mode.", "plugin.", "profile."),
     *("runtime.", "skill.", "subagent.", "swarm.", "task.", "todo.", "token_counting.", "forked", "metadata"),
+)
+_SILENT_LOG_TYPES = (
+    *("ApprovalRequest", "ApprovalRequestResolved", "ApprovalResponse", "CompactionBegin", "CompactionEnd"),
+    *("MCPLoadingBegin", "MCPLoadingEnd", "StatusUpdate", "StepBegin", "StepInterrupted", "TurnEnd", "metadata"),
 )
 _CONTEXT_ROLES = ("_checkpoint", "_system_prompt", "_usage")
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "tool": "tool"}
@@ -67,7 +71,7 @@ def score_line(value: dict[str, Any]) -> int:
             SCORE_OWN if kind.startswith(_EVENTS) else SCORE_SHARED if kind.startswith(_KNOWN_PREFIXES) else SCORE_NONE
         )
     if role:
-        return SCORE_OWN if role in _CONTEXT_ROLES else SCORE_SHARED if "content" in value else SCORE_NONE
+        return SCORE_OWN if role in _CONTEXT_ROLES else SCORE_SHARED
     inner = find_object(value, "message")
     is_logged = "timestamp" in value and "payload" in inner and isinstance(inner.get("type"), str)
     return SCORE_OWN if is_logged else SCORE_NONE
@@ -148,7 +152,7 @@ class _KimiReader:
 
     def _read_message(self, record: JsonLine) -> None:
         body = find_object(record.value, "message")
-        role = _ROLES.get(find_text(body, "role"), "user")
+        role = self._found.find_role(record, find_text(body, "role"))
         origin = find_text(find_object(body, "origin"), "kind")
         time = read_time(record.value.get("time"))
         if role == "tool":
@@ -317,8 +321,10 @@ def _read_log(records: Sequence[JsonLine], account: LineAccount) -> Transcript:
                 payload.get("tool_call_id"), output, NAME, is_error=value.get("is_error") is True
             )
             found.add("tool", [result], record, time=time)
+        elif (kind or find_text(record.value, "type")) in _SILENT_LOG_TYPES:
+            found.keep(record, kind or find_text(record.value, "type"))
         else:
-            found.keep(record, kind or find_text(record.value, "type") or "untyped")
+            found.keep_unknown(record, kind or find_text(record.value, "type") or "untyped")
         begins = begins or kind in ("TurnBegin", "StepBegin", "ToolResult")
     return found.build(id=_find_session(account.name, "wire.jsonl"))
 

@@ -116,9 +116,9 @@ class _QwenReader:
         value, body = record.value, find_object(record.value, "message")
         kind, subtype = find_text(value, "type"), find_text(value, "subtype")
         if kind not in _MESSAGE_TYPES or not body.get("parts"):
-            self._account.keep(record.number, f"{kind}/{subtype}" if subtype else kind or "untyped", value)
-            if kind not in (*_MESSAGE_TYPES, "system"):
-                self._account.note(record.number, f"unknown type {kind!a}: kept, not part of a message")
+            is_known = kind in (*_MESSAGE_TYPES, "system")
+            keep = self._account.keep if is_known else self._account.keep_unknown
+            keep(record.number, f"{kind}/{subtype}" if subtype else kind or "untyped", value)
             return []
         role: Role = "assistant" if kind == "assistant" else "user"
         message = self._read_message(body, role, record.number)
