@@ -57,6 +57,8 @@ def find_secrets(text: str) -> list[SecretSpan]:
     found += [*_find_phrases(text, lowered), *_find_options(text, lowered)]
     if "://" in text or "\\/" in text:
         found += _find_url_passwords(text)
+    if "kind: secret" in lowered:
+        found += _find_manifest_values(text, lowered)
     if "PRIVATE" in text or "Static key" in text or "Private-" in text:
         found += _find_private_keys(text)
     return _merge_spans(found)
@@ -112,13 +114,14 @@ def _merge_spans(spans: list[SecretSpan]) -> list[SecretSpan]:
 # Tokens that services mark with a prefix.
 
 _ALNUM, _WORD, _DOTTED, _HEX = "[A-Za-z0-9]", "[A-Za-z0-9_-]", "[A-Za-z0-9_.-]", "[0-9a-fA-F]"
-_BASE64, _UPPER = r"[A-Za-z0-9_.+/=~-]", "[A-Z0-9]"
+_BASE64, _UPPER = r"(?:[A-Za-z0-9_.+/=~-]|%(?:2[BbFf]|3[Dd]))", "[A-Z0-9]"  # signs are escaped in a query
 _PREFIXES = (
     # kind, characters after the prefix, how many of them at least, prefixes
     ("anthropic-key", _WORD, 20, "sk-ant-"),
     ("openai-key", _WORD, 20, "sk- sess-"),
     ("google-key", _WORD, 35, "AIza"),
-    ("google-token", _DOTTED, 20, "ya29. GOCSPX- 1//0"),
+    ("google-token", _DOTTED, 20, "ya29. GOCSPX-"),
+    ("google-token", _BASE64, 40, "1//0"),
     ("github-token", "[A-Za-z0-9_]", 30, "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_"),
     (
         "gitlab-token",
@@ -132,8 +135,17 @@ _PREFIXES = (
     ("hosting-token", _ALNUM, 30, "hf_ api_org_"),
     ("hosting-token", _ALNUM, 36, "npm_ pnu_ pnb_ nfp_"),
     ("hosting-token", _WORD, 50, "pypi- CCIPAT_ CFPAT- PMAK- dnkey- pcsk_"),
-    ("hosting-token", _HEX, 40, "dop_v1_ doo_v1_ dor_v1_ rubygems_ pul- shippo_live_ shippo_test_ bkua_ CLOJARS_"),
+    ("hosting-token", _HEX, 40, "dop_v1_ doo_v1_ dor_v1_ rubygems_ pul- shippo_live_ shippo_test_ bkua_"),
     ("hosting-token", _HEX, 40, "sqp_ squ_ sqa_ e2b_"),
+    ("hosting-token", _HEX, 48, "sk_"),
+    ("hosting-token", "[a-z0-9]", 60, "CLOJARS_"),
+    ("hosting-token", _WORD, 130, "sl."),
+    ("hosting-token", _ALNUM, 40, "cfk_ cfut_ cfat_ rpa_"),
+    ("hosting-token", _WORD, 30, "secret-live- secret-test-"),
+    ("hosting-token", _WORD, 30, "vercel_blob_rw_ sk-lf- SWMTKN-1-"),
+    ("hosting-token", _ALNUM, 32, "AKID AKLT"),
+    ("hosting-token", _ALNUM, 22, "as-"),
+    ("jwt", _BASE64, 60, "ZXlKaGJHY2lPaU ZXlKMGVYQWlPaU ZXlKcmFXUWlPaU"),
     ("hosting-token", _WORD, 20, "dckr_pat_ dckr_oat_ tskey- HRKU- AVNS_ sq0atp- sq0csp- tvly- sb_secret_ fio-u-"),
     ("hosting-token", _HEX, 32, "shpat_ shpca_ shppa_ shpss_ shpua_ ico- fc- dapi key- pubkey-"),
     ("hosting-token", _ALNUM, 32, "lin_api_ lin_oauth_ sbp_ npg_ ntn_ r8_ figd_ gsk_ csk- pplx- xai- phx_ rdme_"),
@@ -164,7 +176,7 @@ _PREFIXES = (
     ("hosting-token", _HEX, 64, "s-s4t2ud- u-s4t2ud-"),
     ("hosting-token", _WORD, 32, "NRII- AQVN tgp_v1_ sgp_ b_ pa- CCIPRJ_"),
     ("hosting-token", _WORD, 60, "EAAA APA91b"),
-    ("hosting-token", _DOTTED, 100, "t1."),
+    ("hosting-token", _DOTTED, 88, "t1."),
     ("hosting-token", _UPPER, 26, "API-"),
     ("private-key", _ALNUM, 90, "xprv yprv zprv tprv"),
     ("hosting-token", "[A-Z0-9]", 19, "NRAK- NRAA- NRIQ-"),
@@ -172,6 +184,7 @@ _PREFIXES = (
     ("hosting-token", _ALNUM, 100, "EAA"),
     ("aws-key", _UPPER, 16, "AKIA ASIA ABIA ACCA"),
     ("aws-key", _BASE64, 80, "ABSK"),
+    ("aws-key", _BASE64, 40, "bedrock-api-key-"),
     ("aws-key", r"[0-9a-f-]", 36, "amzn.mws."),
     ("private-key", _UPPER, 40, "AGE-SECRET-KEY-"),
 )
@@ -195,6 +208,10 @@ _EXACT_LENGTHS = {
     "pa-": 43,
     "EAAA": 60,
     "API-": 26,
+    "AKID": 32,
+    "as-": 22,
+    "rpa_": 40,
+    "sk_": 48,
 }
 """A longer word with one of these prefixes is something else."""
 
@@ -211,7 +228,7 @@ def _index_prefixes() -> dict[str, list[_TokenPrefix]]:
     """Return the prefixes by their first two characters, longer ones first."""
     index: dict[str, list[_TokenPrefix]] = {}
     for kind, characters, least, prefixes in _PREFIXES:
-        body = re.compile(f"{characters}{{{least},{MAX_VALUE_CHARACTERS}}}+")
+        body = re.compile(f"(?>{characters}{{{least},{MAX_VALUE_CHARACTERS}}})")
         for prefix in prefixes.split():
             index.setdefault(prefix[:2], []).append(_TokenPrefix(prefix, kind, body))
     return {start: sorted(shapes, key=lambda each: -len(each.prefix)) for start, shapes in index.items()}
@@ -226,7 +243,7 @@ def _join_starts(starts: Iterable[str]) -> str:
 
 
 _TOKEN_PREFIXES = _index_prefixes()
-_INFIX_STARTS = ("ey", "SK", "pa", "sa", "sd", "ap", "mo", "A3", "AA")
+_INFIX_STARTS = ("ey", "SK", "pa", "sa", "sd", "ap", "mo", "A3", "AA", "K1", "sc", "ex", "au")
 """The first two characters of the tokens in `_INFIXES` that start with letters of their own."""
 _BASE64_PREFIXES = [shape for shapes in _TOKEN_PREFIXES.values() for shape in shapes if "/" in shape.body.pattern]
 """Not all of these are one word."""
@@ -241,6 +258,8 @@ _INNER_START = re.compile(r"[-_.](?=[A-Za-z])")
 _INNER_PREFIX = re.compile(rf"[-_.](?={_join_starts([*_TOKEN_PREFIXES, *_INFIX_STARTS])})")
 _UNPREFIXED = re.compile(r"_mmk|\.atlasv1\.|[0-9]Q~|[0-9a-f]-us[0-9]|\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}")
 _COLOR = re.compile(r"[0-9]{0,3}m")
+_ESCAPE = r"(?:\x1b|\\{1,31}(?:u001b|x1b|033|e))\[[0-9;]{0,12}m"
+_COLOR_END = re.compile(rf"{_ESCAPE}\Z")
 _INFIXES = tuple(
     (literal, place, re.compile(pattern), kind)
     for literal, place, pattern, kind in (
@@ -268,6 +287,31 @@ _INFIXES = tuple(
             "private-key",
         ),
         ("A" * 20, 0, r"A{20}[A-Za-z0-9]{1,80}(?:%[0-9A-F]{2}[A-Za-z0-9]{1,80}){1,4}(?![A-Za-z0-9])", "bearer"),
+        (
+            "s.",
+            0,
+            r"s\.(?=[A-Za-z]{0,23}[0-9])(?=[a-z0-9]{0,23}[A-Z])(?=[A-Z0-9]{0,23}[a-z])[A-Za-z0-9]{24}(?![A-Za-z0-9_-]|\.[a-z0-9])",
+            "hosting-token",
+        ),
+        *(
+            (
+                start,
+                0,
+                rf"{start}[a-z0-9]{{5,30}}\.[a-z0-9]{{4,6}}\.acc[_-][a-z0-9-]{{10,32}}\.[A-Za-z0-9+/_=-]{{30,120}}",
+                "hosting-token",
+            )
+            for start in ("sc_", "ext_", "scauth_", "authress_")
+        ),
+        ("S", 0, r"S[ABCDNOUX][A-Z2-7]{54}(?:[A-Z2-7]{2})?(?![A-Za-z0-9])", "private-key"),
+        ("K10", 0, r"K10[0-9a-f]{64}::[\w-]{1,40}:[0-9a-f]{32}(?![A-Za-z0-9])", "hosting-token"),
+        (
+            "0.",
+            0,
+            r"0\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.[A-Za-z0-9]{30}:[A-Za-z0-9+/]{22}==",
+            "hosting-token",
+        ),
+        (":", 24, r"[0-9a-f]{24}:[0-9a-f]{64}(?![A-Za-z0-9])", "hosting-token"),
+        ("-", 32, r"[0-9a-f]{32}-[0-9a-f]{8}-[0-9a-f]{8}(?![A-Za-z0-9-])", "hosting-token"),
         ("_mmk", 36, r"[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk(?![A-Za-z0-9])", "hosting-token"),
         (".atlasv1.", 14, r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{60,512}", "hosting-token"),
         ("-us", 32, r"[0-9a-f]{32}-us[0-9]{1,2}(?![A-Za-z0-9])", "hosting-token"),
@@ -298,7 +342,7 @@ def _find_tokens(text: str) -> Iterator[SecretSpan]:
                 yield found
     for match in _ASANA.finditer(text):
         yield SecretSpan(*match.span(), "hosting-token")
-    if ":AA" in text:
+    if ":AA" in text or "%3AAA" in text:
         for match in _TELEGRAM.finditer(text):
             yield SecretSpan(*match.span(), "bot-token")
 
@@ -308,13 +352,14 @@ def _find_base64_tokens(text: str) -> Iterator[SecretSpan]:
         at = text.find(shape.prefix)
         while at >= 0:
             body = shape.body.match(text, at + len(shape.prefix))
-            if body and not text[at - 1 : at].isalnum() and _is_token_body(shape, body[0]):
+            is_inside = text[at - 1 : at].isalnum() and not _COLOR_END.search(text, max(at - 16, 0), at)
+            if body and not is_inside and _is_token_body(shape, body[0]):
                 yield SecretSpan(at, body.end(), shape.kind)
             at = text.find(shape.prefix, body.end() if body else at + 1)
 
 
 _ASANA = re.compile(r"(?<![0-9/])[12]/[0-9]{13,19}(?:/[0-9]{13,19})?:[0-9a-f]{32}(?![0-9a-f])")
-_TELEGRAM = re.compile(r"(?<![0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-])")
+_TELEGRAM = re.compile(r"(?<![0-9])[0-9]{8,10}(?::|%3A)AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-])")
 
 
 def _token_starts(text: str, start: int, end: int) -> Iterator[int]:
@@ -375,8 +420,9 @@ def _is_token_body(shape: _TokenPrefix, body: str) -> bool:
 
 _AMBIGUOUS = frozenset(
     {
-        *("sk-", "sess-", "re_", "secret_", "key-", "fc-", "ico-", "EAA", "rnd_", "ATBB", "AKCp", "1//0", "fw_", "b_"),
-        *("pa-", "EAAA", "LTAI", "v1.0-", "t1.", "oy2", "AQVN", "NRII-"),
+        *("sk-", "sess-", "re_", "secret_", "key-", "fc-", "ico-", "EAA", "rnd_", "ATBB", "AKCp", "fw_", "b_"),
+        *("pa-", "EAAA", "LTAI", "v1.0-", "t1.", "oy2", "AQVN", "NRII-", "AKID", "AKLT", "as-", "sl."),
+        *("secret-live-", "secret-test-"),
     }
 )
 _RANDOM = re.compile(r"[A-Za-z0-9]{16}")
@@ -387,7 +433,7 @@ _RANDOM = re.compile(r"[A-Za-z0-9]{16}")
 _QUALIFIED_KEY = re.compile(
     r"(?:api|app|application|access|account|admin|auth|bot|client|consumer|crypto|customer|decryption|deploy|encrypt(?:ion)?"
     r"|hmac|host|jwt|license|licence|management|master|preshared|private|priv|secret|service|session|shared|sharedaccess"
-    r"|sign(?:ing)?|ssh|storage|subscription|tls|vault|webhook|write)[_. -]?$"
+    r"|sign(?:ing)?|ssh|storage|subscription|tls|validation|vault|webhook|write)[_. -]?$"
 )
 _PAGING = re.compile(
     r"(?:next|page|prev|previous|continuation|cursor|sync|start|end|eos|bos|pad|unk|mask|stop|change|request|idempotency"
@@ -406,7 +452,21 @@ _FOREIGN_KEYWORDS = (
 )
 """`password` in other languages."""
 _KEYWORDS = (
-    *("passw", "passphrase", "passcode", "pass", "pwd", "pw", "secret", "key", "token", "credential", "psk", "auth"),
+    *(
+        "passw",
+        "passphrase",
+        "passcode",
+        "pass",
+        "pwd",
+        "pw",
+        "secret",
+        "key",
+        "token",
+        "credential",
+        "psk",
+        "auth",
+        "_pat",
+    ),
     *_FOREIGN_KEYWORDS,
 )
 _KEYWORD_PATTERNS = {
@@ -488,6 +548,8 @@ def _rank_name(text: str, lowered: str, keyword: str, at: int, end: int) -> tupl
         return ("", "") if before[-1:].isalnum() else ("opaque", "password")
     if keyword == "pass" and before[-1:] in ('"', "'") and text[end : end + 1] in ('"', "'", "\\"):  # `{"pass": "…"}`
         return "opaque", "password"
+    if keyword == "_pat":
+        return "opaque", "password"
     if keyword in ("pass", "pwd", "psk"):
         # `bypass`, the statement `pass`, and the variable PWD, which is a directory
         is_part = before[-1:] in ("_", "-", ".") or (at and text[at].isupper() and text[at - 1].islower())
@@ -509,19 +571,22 @@ def _rank_name(text: str, lowered: str, keyword: str, at: int, end: int) -> tupl
 
 _QUOTE = r"(?:\\{0,31}[\"'`]|&quot;|&#3[49];|%22|\\u0022|\u201c|\\{1,31}u201c)"
 _AFTER_NAME = re.compile(
-    rf"(?:{_QUOTE}|[*_]{{1,3}})?\]?\)?[ \t]{{0,20}}"
+    rf"(?:{_QUOTE}|[*_]{{1,3}})?\]?\)?(?:{_ESCAPE}){{0,3}}[ \t]{{0,20}}"
     r"(?:(?P<sep>=>|:=|={1,3}|%3[dD]|%3[aA](?:%20|\+)?|[\uff1a\uff1d]|\\{1,31}u[fF][fF]1[aAdD]"
     r"|:[ \t]{0,3}[Ss]tr(?:ing)?[ \t]{0,3}=|:(?!:)(?:[ \t]{0,3}[|>][-+]?[ \t]{0,3}(?:\n|\\{1,31}n)[ \t]{1,20}"
     r"|(?:\r?\n|\\{1,31}n)[ \t]{0,20}(?=[^\s\\\"'<>(){}\[\]=:,;]{7,256}[^\s\\\"'<>(){}\[\]:,;.?]={0,2}"
     r"[ \t]{0,4}(?:\r?\n|\\{1,31}[nr]|\\{0,31}\"|\Z)))?)"
-    r"|(?P<comma>(?<=[\"']),(?=[ \t]{0,3}\\{0,31}[\"']))"
     rf"|(?P<pair>[,;]?(?:\s|\\{{1,31}}[nrt]){{0,40}}{_QUOTE}?value{_QUOTE}?[ \t]{{0,3}}[:=])"
+    r"|(?P<comma>(?<=[\"']),(?=[ \t]{0,3}\\{0,31}[\"']))"
     r"|(?P<tag>>)|(?P<cell>\|)|(?P<is>is\b|was\b)|(?P<gap>))"
-    rf"(?P<bold>[*_]{{0,3}})[ \t]{{0,40}}(?:[bru](?=\\{{0,31}}[\"']))?(?P<quote>{_QUOTE})?"
+    rf"(?P<bold>[*_]{{0,3}})(?:{_ESCAPE}){{0,3}}[ \t]{{0,40}}(?:{_ESCAPE}){{0,3}}"
+    rf"(?:[bru](?=\\{{0,31}}[\"']))?(?P<quote>{_QUOTE})?"
 )
 # Few equals signs, so that `a=a=a=…` is not read again from each of them.
-_PLAIN_VALUE = re.compile(r"[^\s\"'`,;<>(){}\[\]\\|&=]{1,4096}(?:=[^\s\"'`,;<>(){}\[\]\\|&=]{1,256}){0,3}={0,3}")
-_ENV_VALUE = re.compile(r"[^\s\"'`;<>()\\|&=]{1,4096}(?:=[^\s\"'`;<>()\\|&=]{1,256}){0,3}={0,3}")
+_PLAIN_VALUE = re.compile(
+    r"[^\s\x1b\"'`,;<>(){}\[\]\\|&=]{1,4096}(?:=[^\s\x1b\"'`,;<>(){}\[\]\\|&=]{1,256}){0,3}={0,3}"
+)
+_ENV_VALUE = re.compile(r"[^\s\x1b\"'`;<>()\\|&=]{1,4096}(?:=[^\s\x1b\"'`;<>()\\|&=]{1,256}){0,3}={0,3}")
 _SCHEME = re.compile(
     r"(?:bearer|basic|token|apikey|api-key|key|bot|oauth|negotiate|ntlm|ssws|geniekey|splunk)[ \t]{1,4}", re.IGNORECASE
 )
@@ -569,21 +634,21 @@ def _match_value(values: _ValueReader, named: _SecretName, after: re.Match[str])
     separator, start, quote = after["sep"], after.end(), after["quote"]
     if text.startswith(PLACEHOLDER_PREFIX, start):
         return None
-    rank = named.rank
     has_gap = separator is None and after["gap"] is not None and not after["bold"]
     is_written_behind = start > named.end and text[named.end] in " \t\"'\\" and _is_option(text, named.start)
-    if (has_gap or after["comma"]) and not is_written_behind:
+    if (has_gap and not is_written_behind) or (after["tag"] and not _is_tag(text, named.start)):
         return None
-    if after["tag"] and not _is_tag(text, named.start):
+    is_apart = after["cell"] or after["is"] or (after["comma"] and not is_written_behind)
+    if is_apart and named.rank not in ("password", "opaque"):
         return None
-    if after["cell"] or after["is"]:
-        if named.rank != "password":
-            return None
-        rank = "opaque"
+    rank = "opaque" if is_apart else named.rank
+    is_weak = is_apart and (named.rank != "password" or after["comma"])
     if named.rank == "header":
         return _match_header_value(values, named, start) if separator or after["pair"] else None
     end, is_quoted = _find_value_end(values, named, start, quote, separator)
     value = text[start:end]
+    if is_weak and len(value) < _MIN_WORD_CHARACTERS:
+        return None
     if rank == "base64":
         return SecretSpan(start, end, named.kind) if separator and _is_user_and_password(value) else None
     if rank == "query":
@@ -602,7 +667,11 @@ def _is_option(text: str, at: int) -> bool:
     has_lead = not text[at - 1 : at].isspace()
     lead = words[-1].lstrip("\"'`=,[(\\") if words and has_lead else ""
     before = words[-2:-1] if has_lead else words[-1:]
-    return lead.startswith("-") or before == ["set"]
+    lead_word = before[0].lstrip("\"'`\\") if before else ""
+    return lead.startswith("-") or lead_word in ("set", "setx") or bool(_FISH_SET.search(" ".join(words[-4:])))
+
+
+_FISH_SET = re.compile(r"\bset(?: -[A-Za-z]{1,4}){1,3}(?: \w{0,64})?\Z")
 
 
 def _is_tag(text: str, at: int) -> bool:
@@ -839,6 +908,65 @@ _PHRASES = (
         r"jdbc:oracle:[a-z0-9]{1,8}:[\w$#]{1,64}/(?P<secret>[^\s@\"'\\]{3,128})(?=@)",
         "value",
     ),
+    (
+        ("akia", "asia"),
+        "aws-key",
+        r"a[ks]ia[A-Z0-9]{16}(?:[\s,;:|\"']|\\{1,31}[nrt\"]){1,8}(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
+        "opaque",
+    ),
+    (("_gitlab_session=",), "cookie", r"[a-z_]+=(?P<secret>[0-9a-f]{32,64})", ""),
+    (("?code=", "&code="), "signature", r".code=(?P<secret>[A-Za-z0-9%/_=.~-]{20,4096})", "opaque"),
+    (("samlresponse=",), "authorization", r"[a-z]+=(?P<secret>[A-Za-z0-9%/_=+-]{100,}+)", "digit"),
+    (
+        ("define(",),
+        "password",
+        r"define\(\s{0,4}'[a-z_]{0,40}(?:_key|_salt|_password)',\s{0,40}'(?P<secret>[^'\n]{6,256})(?=')",
+        "value",
+    ),
+    (("sshpass=",), "password", rf"sshpass=\\{{0,31}}[\"']?(?P<secret>{_BARE}{{4,256}})", "value"),
+    (
+        ("-storepass", "-keypass", "-srcstorepass", "-deststorepass"),
+        "password",
+        rf"-[a-z]{{1,16}}[ =]{{1,4}}\\{{0,31}}[\"']?(?P<secret>{_BARE}{{6,256}})",
+        "digit",
+    ),
+    (
+        ("password for ", "passphrase for ", "token for ", "api key for ", "secret for "),
+        "password",
+        (
+            r"[a-z ]{5,10} for (?:the )?[\w.@/-]{1,64}(?: [\w.@/-]{1,32}){0,2}(?: is|:) {1,4}[\"'`]?"
+            r"(?P<secret>[^\s\"'`\\,;]{8,256})"
+        ),
+        "opaque",
+    ),
+    (
+        ('variable "', "variable \\"),
+        "password",
+        (
+            r"variable \\{0,31}\"[a-z0-9_-]{0,40}(?:passw(?:or)?d|secret|token|api_?key|private_key)[a-z0-9_-]{0,24}"
+            r"\\{0,31}\"[^{}]{0,8}\{[^{}]{0,400}?default\s{0,20}=\s{0,8}\\{0,31}\"(?P<secret>[^\"\s\\]{6,256})"
+        ),
+        "value",
+    ),
+    (
+        (":password ", ":passphrase ", ":secret ", ": psk ", " psk "),
+        "password",
+        r":? ?[a-z]{3,10} {1,4}\\{0,31}\"(?P<secret>[^\"\s\\]{6,256})(?=\\{0,31}\")",
+        "digit",
+    ),
+    (
+        ("rootpw ", "wpa-psk ", ".password "),
+        "password",
+        rf"[a-z.-]{{6,9}} {{1,8}}(?P<secret>{_BARE}{{8,256}})(?=$|[\s\"'\\])",
+        "opaque",
+    ),
+    (
+        ("password 0 ", "password 7 ", "secret 0 ", "secret 5 ", "secret 8 ", "secret 9 ", "key 7 ", "community "),
+        "password",
+        r"[a-z]{3,9} (?:[05789] )?(?P<secret>[^\s\"'\\]{8,128})(?=$|[\s\"'\\])",
+        "opaque",
+    ),
+    (("conda",), "url-password", r"conda[\w.:-]{0,80}/t/(?P<secret>[A-Za-z0-9-]{20,80})(?=/)", "opaque"),
     (("bindpw ",), "password", rf"bindpw {{1,8}}(?P<secret>{_BARE}{{4,256}})", "digit"),
     (("pass:",), "password", rf"(?<=[ \"'])pass:(?P<secret>{_BARE}{{4,256}})", "value"),
     (
@@ -883,6 +1011,21 @@ _COMMANDS = (
         ("curl",),
         "cookie",
         rf"\s(?:-b|--cookie)[ =]?\s{{0,4}}{_MARK}(?P<secret>[\w.-]{{1,128}}={_BARE}{{8,4096}})",
+        "digit",
+    ),
+    (("http ", "https "), "bearer", r"\s(?:-a|--auth)[ =](?P<secret>[A-Za-z0-9_.-]{20,4096})", "digit"),
+    (("vault login", "cargo login"), "hosting-token", r"login (?P<secret>[A-Za-z0-9_.-]{20,4096})", "digit"),
+    (("poetry config",), "hosting-token", rf"\spypi-token\.\S{{1,64}} {_MARK}(?P<secret>{_BARE}{{16,4096}})", "digit"),
+    (
+        ("poetry config",),
+        "password",
+        rf"\shttp-basic\.\S{{1,64}} \S{{1,128}} {_MARK}(?P<secret>{_BARE}{{4,256}})",
+        "value",
+    ),
+    (
+        ("echo ",),
+        "hosting-token",
+        rf"echo {_MARK}(?P<secret>{_BARE}{{8,4096}}){_MARK} \| .{{1,200}}?--(?:with-token|password-stdin|token-stdin)",
         "digit",
     ),
     (("http ", "https "), "password", rf"\s(?:-a|--auth)[ =]{_USER}(?P<secret>{_BARE}{{3,256}})", "value"),
@@ -932,6 +1075,22 @@ _COMMANDS = (
     ),
     (("zip ",), "password", rf"\s-P {_MARK}(?P<secret>{_BARE}{{4,256}})", "value"),
     (("7z ", "rar "), "password", rf"\s-p(?P<secret>{_BARE}{{4,256}})", "value"),
+    (
+        ("mosquitto_", "twine upload", "ncftp", "crackmapexec", "netexec", "evil-winrm"),
+        "password",
+        rf"\s-[pP] {_MARK}(?P<secret>{_BARE}{{4,4096}})",
+        "digit",
+    ),
+    (("p4 ",), "password", r"\s-P (?P<secret>[A-F0-9]{32})", ""),
+    (("lftp",), "password", rf"\s-u [^\s,]{{1,128}},(?P<secret>{_BARE}{{4,256}})", "value"),
+    (("ssh-keygen",), "password", rf"\s-[NP] {_MARK}(?P<secret>{_BARE}{{5,256}})", "digit"),
+    (("rclone",), "password", rf"\spass {_MARK}(?P<secret>{_BARE}{{8,256}})", "digit"),
+    (
+        ("secretsdump", "psexec", "wmiexec", "smbexec", "getuserspns"),
+        "password",
+        r"\s[^\s:/]{1,64}/[^\s:/]{1,64}:(?P<secret>[^\s\"'\\]{4,128})@",
+        "value",
+    ),
     (("smbclient",), "password", rf"\s-U ?{_MARK}[^\s%\"']{{1,64}}%(?P<secret>{_BARE}{{4,256}})", "value"),
     (("xfreerdp", "rdesktop"), "password", rf"\s(?:/p:|-p )(?P<secret>{_BARE}{{4,256}})", "value"),
 )
@@ -997,6 +1156,35 @@ def _is_phrase(secret: str, check: str) -> bool:  # noqa: PLR0911 - one for each
     if check == "value":
         return not _STAND_IN.match(secret) and len(set(secret)) >= _MIN_VARIETY - 1
     return True
+
+
+# Values of Kubernetes secrets, whatever their names are.
+
+_MANIFEST_CHARACTERS = 8_192
+"""Characters before and after `kind: Secret` that belong to the same manifest."""
+_MANIFEST_DATA = re.compile(r"(?:^|(?<=[\sn]))(string)?data:[ \t]{0,4}(?=\r?\n|\\{1,31}[nr])", re.IGNORECASE)
+_MANIFEST_VALUE = re.compile(
+    r"(?:\r?\n|\\{1,31}n)[ \t]{1,16}[\w.-]{1,128}:[ \t]{1,4}\\{0,31}[\"']?(?P<secret>[^\s\"'\\]{1,4096})\\{0,31}[\"']?"
+)
+_MIN_MANIFEST_VALUE = 8
+
+
+def _find_manifest_values(text: str, lowered: str) -> Iterator[SecretSpan]:
+    done = 0
+    at = lowered.find("kind: secret")
+    while at >= 0:
+        start = max(text.rfind("---", done, at), at - _MANIFEST_CHARACTERS, done)
+        end = text.find("---", at, at + _MANIFEST_CHARACTERS)
+        done = end if end >= 0 else min(at + _MANIFEST_CHARACTERS, len(text))
+        for data in _MANIFEST_DATA.finditer(text, start, done):
+            place = data.end()
+            while value := _MANIFEST_VALUE.match(text, place, done):
+                place = value.end()
+                secret = value["secret"]
+                is_secret = _is_opaque(secret) if data[1] else _BASE64_VALUE.fullmatch(secret)
+                if is_secret and len(secret) >= _MIN_MANIFEST_VALUE and _is_phrase(secret, "value"):
+                    yield SecretSpan(*value.span("secret"), "password")
+        at = lowered.find("kind: secret", done)
 
 
 # Passwords in addresses.

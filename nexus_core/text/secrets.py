@@ -147,6 +147,8 @@ _MAX_PASSES = 6
 _MAX_LOOKAHEAD_CHARACTERS = 1024
 """Characters read beyond the visible ones, so that a secret that begins in them is recognized by its end."""
 _KEY_NAMES, _VALUE_NAMES = ("name", "key", "header", "variable"), ("value", "val", "content")
+_PROGRAM = re.compile(r"[\w./+-]{1,200}")
+_MAX_ARGUMENTS = 200
 _OPTION_NAME = re.compile(r"--?[A-Za-z][\w.-]{0,60}")
 
 
@@ -244,6 +246,8 @@ def _redact_field(name: object, value: object, counts: Counter[str]) -> object:
 
 def _redact_items(items: list[Any] | tuple[Any, ...], counts: Counter[str]) -> list[Any]:
     """Return a list without secrets. An option is evidence for the word behind it, as in the arguments of a command."""
+    if _is_command(items):
+        items = _redact_command(items, counts)
     redacted: list[Any] = []
     before: object = None
     is_in_key = False
@@ -259,6 +263,31 @@ def _redact_items(items: list[Any] | tuple[Any, ...], counts: Counter[str]) -> l
             redacted.append(_redact_text(item, counts))
             is_in_key = opens_private_key(item)
         before = item
+    return redacted
+
+
+def _is_command(items: list[Any] | tuple[Any, ...]) -> bool:
+    """Return True if a list may be a program and its arguments."""
+    return (
+        1 < len(items) <= _MAX_ARGUMENTS
+        and all(isinstance(item, str) and len(item) <= _MAX_REMEMBERED_CHARACTERS for item in items)
+        and _PROGRAM.fullmatch(items[0]) is not None
+    )
+
+
+def _redact_command(words: Sequence[str], counts: Counter[str]) -> list[str]:
+    """Return the words of a command without the secrets behind its other words: `["curl", "-u", "me:…"]`."""
+    spans = find_secrets(" ".join(words))
+    redacted = []
+    at = 0
+    for word in words:
+        inside = [
+            SecretSpan(max(each.start - at, 0), min(each.end - at, len(word)), each.kind)
+            for each in spans
+            if each.start < at + len(word) and each.end > at
+        ]
+        redacted.append(_replace_spans(word, inside, counts))
+        at += len(word) + 1
     return redacted
 
 

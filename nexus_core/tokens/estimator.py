@@ -64,13 +64,13 @@ CHARACTERS_PER_TOKEN = 4
 
 _CHUNK_CHARACTERS = 2048
 """Characters estimated at a time: a blob in a long text counts as a blob, a number in prose as prose."""
-_TOLERANCE = 1.1
+_TOLERANCE = 1.06
 """ASCII counts as dense if 4 characters per token would be too low by this factor."""
 
 _SCRIPTS = (
     (range(0xC2, 0xC3), 1.0),  # signs of Latin-1
     (range(0xC3, 0xCB), 2.0),  # letters with marks; the words around them are cut up more than English ones
-    (range(0xCB, 0xCE), 1.0),  # marks
+    (range(0xCB, 0xCE), 2.0),  # marks
     (range(0xCE, 0xD0), 1.05),  # Greek
     (range(0xD0, 0xD2), 0.63),  # Cyrillic
     (range(0xD2, 0xD4), 2.0),  # its rarer letters
@@ -94,7 +94,8 @@ _PAGES = (
     (range(0x1E, 0x1F), 1.3),  # Latin letters with two marks, as in Vietnamese
     (range(0x1F, 0x20), 2.5),  # Greek letters with ancient marks
     (range(0x20, 0x21), 1.0),  # dashes, quotes
-    (range(0x21, 0x24), 1.9),  # arrows, mathematics
+    (range(0x21, 0x23), 1.9),  # arrows, mathematics
+    (range(0x23, 0x24), 2.9),  # technical signs, as in APL
     (range(0x24, 0x28), 1.8),  # boxes, signs, older emoji
     (range(0x29, 0x2C), 2.0),  # more arrows and mathematics
     (range(0x30, 0x31), 1.0),  # kana
@@ -112,6 +113,7 @@ _BLOCKS = (
     (b"\xe0\xad", 1.35),
     (b"\xe0\xba", 0.9),  # Lao
     (b"\xe0\xbb", 0.9),
+    (b"\xe2\x80\x8d", 1.4),  # joiners between emoji
     (b"\xf0\x9d", -1.1),  # mathematical letters
     (b"\xf0\x9f", -1.35),  # emoji
 )
@@ -129,9 +131,9 @@ _PAIRS = (
     (1 / 3, "dd"),  # a token has up to three digits
     (2.3, "lU"),  # letters of mixed case are not words
     (0.2, "UU"),
-    (0.8, "ns"),
+    (1.0, "ns"),
     (0.15, "ss"),
-    (0.1, "pp"),
+    (0.27, "pp"),
     (0.0, "pl pU"),
 )
 """Tokens for each pair of neighbours of these classes."""
@@ -144,6 +146,8 @@ _RANDOM_LOWER, _RANDOM_CAPITALS, _RANDOM_SIGNS = 0.5, 0.37, 0.95
 _VOWELS = 0.24, 0.28
 """Words have a higher share of vowels than this (lower-case, capitals), random letters a lower one."""
 _FEW = 3
+_CONTROL_CHARACTERS, _CONTROL = bytes([*range(9), *range(0x0E, 0x1C), 0x7F]), 1.15
+"""Control characters, and tokens added for each: they join no other sign."""
 _BACKSLASH = 0.3
 """Tokens added for a backslash: the words behind it, as in LaTeX, are split more."""
 _MAX_SIGN_SHARE = 0.25
@@ -214,7 +218,7 @@ def _estimate(chunk: str) -> float:
     plain = (len(chunk) - others) / CHARACTERS_PER_TOKEN
     classes = data.translate(_TO_CLASS)
     dense = _estimate_beginnings(classes) + _estimate_disorder(data, classes)
-    return foreign + (dense if dense > plain * _TOLERANCE else plain)
+    return foreign + (min(dense, len(chunk) - others) if dense > plain * _TOLERANCE else plain)
 
 
 def _estimate_scripts(chunk: str, data: bytes) -> float:
@@ -235,7 +239,10 @@ def _estimate_scripts(chunk: str, data: bytes) -> float:
 def _estimate_disorder(data: bytes, classes: bytes) -> float:
     """Estimate the additional tokens of ASCII letters and signs that form no words and no common pairs."""
     lower, capitals, signs = map(classes.count, _LETTERS_AND_SIGNS)
-    found = _BACKSLASH * data.count(b"\\") if signs else 0.0
+    found = 0.0
+    if signs:
+        controls = len(data) - len(data.translate(None, _CONTROL_CHARACTERS))
+        found = _BACKSLASH * data.count(b"\\") + _CONTROL * controls
     if 2 * lower > len(data) and _lacks_vowels(data, b"aeiou", _VOWELS[0] * lower):
         found += _RANDOM_LOWER * lower
     if 5 * capitals > len(data) and _lacks_vowels(data, b"AEIOU", _VOWELS[1] * capitals):

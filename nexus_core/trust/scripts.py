@@ -39,6 +39,7 @@ _VARIABLE = re.compile(r"\$\{?[\w:]++\}?/?")
 _DEFAULT = re.compile(r"\$\{(?>(?:[^{}:]++|:(?!-))*):-([^{}]*+)\}")
 _REFERENCE = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)(?::-[^{}]*)?\}")
 _GLOB = re.compile(r"[*?\[]")
+_EXTENDED_GLOB = re.compile(r"[@!+?*]\([^()]*\)")
 # Another process, or this one under another name: its directory is not known before it runs.
 _PROCESS_PATH = re.compile(r"/proc/[^/]+/(?:cwd|fd|root|task)\b|/dev/fd/")
 # `-m my.server`, `-mmy.server`, `-um my.server`
@@ -104,6 +105,9 @@ _RUNNERS = frozenset(
         *("go", "gmake", "gradle", "hatch", "honcho", "invoke", "just", "lein", "make", "mask", "meson", "mix", "moon"),
         *("mvn", "ninja", "nox", "npm", "nx", "overmind", "pdm", "pipenv", "pixi", "pnpm", "podman-compose", "poetry"),
         *(
+            *("behave", "buck2", "cabal", "dart", "devcontainer", "django-admin", "earthly", "fastapi", "flutter"),
+            *("gulp", "jest", "lefthook", "mocha", "nodemon", "phpunit", "pre-commit", "rails", "rspec", "scala-cli"),
+            *("scons", "ts-mocha", "vite", "vite-node", "vitest", "wrangler", "zig"),
             "nose2",
             "py.test",
             "pytest",
@@ -121,8 +125,16 @@ _RUNNERS = frozenset(
         ),
     }
 )
+# The same, but their names are also ordinary words: only as the program itself.
+_NAMED_RUNNERS = frozenset(
+    {
+        *("act", "asdf", "bb", "conda", "dagger", "direnv", "dune", "electron", "mamba", "micromamba", "mise"),
+        *("nest", "next", "nix", "nix-shell", "opam", "robot", "swift", "terraform", "tofu", "waf"),
+    }
+)
 # They prefer a package installed in the directory over fetching it, from where its settings say.
 _FETCHERS = frozenset({"bunx", "npx", "pipx", "pnpx", "uvx"})
+_FETCHING_RUNNERS = frozenset({"bun", "npm", "pnpm", "uv", "yarn"})
 _FETCHER_WORDS = frozenset({"dlx", "exec", "tool", "x"})  # `pnpm dlx`, `npm exec`, `uv tool run`, `bun x`
 # A directory after one of these is the package itself: `uvx --from . server`, `npx -p ./package tool`.
 _PACKAGE_OPTIONS = frozenset({"--from", "--spec", "--with", "--with-editable", "--editable", "-e", "-p", "--package"})
@@ -132,6 +144,7 @@ _CONTAINERS, _BUILDS = frozenset({"docker", "podman", "nerdctl"}), frozenset({"b
 _TEST_MODULES = frozenset({"build", "coverage", "doctest", "flask", "nose2", "nox", "pip", "pytest", "tox", "unittest"})
 # `-v ./src:/app:ro`, `--mount type=bind,src=./src,dst=/app`
 _VOLUME = re.compile(r"([^:,]+):(/[^:]*)(?::[\w,]*)?")
+_VOLUME_OPTION = re.compile(r"--?[a-z][a-z-]*=|-v")
 _MOUNT_SOURCE = re.compile(r"(?:^|,)(?:src|source)=([^,]+)")
 _MOUNT_TARGET = re.compile(r"(?:^|,)(?:dst|destination|target)=([^,]+)")
 _COMMAND_SEPARATORS = frozenset({"&&", "||", ";", "|", "&", "then", "do", "else", "(", "{", "!"})
@@ -280,10 +293,11 @@ def find_code(
     if env_file:
         search.read_variable_file(env_file)
     outermost: list[str] = []
-    for tree in sorted(search.trees, key=lambda each: [*each.split("/")] if each else []):
+    for tree in sorted(search.trees - search.hidden_trees, key=lambda each: [*each.split("/")] if each else []):
         if not outermost or not _is_within(tree, outermost[-1]):
             outermost.append(tree)
-    return ProjectCode(tuple(sorted(search.files)), tuple(outermost), search.with_bytecode)
+    trees = (*outermost, *sorted(search.hidden_trees))
+    return ProjectCode(tuple(sorted(search.files)), trees, search.with_bytecode)
 
 
 class _CodeSearch:
@@ -303,6 +317,7 @@ class _CodeSearch:
         self._programs: set[str] = set()
         self.files: set[str] = set()
         self.trees: set[str] = set()
+        self.hidden_trees: set[str] = set()  # they are left out of the trees around them
         self.with_bytecode = False
 
     def read_command(self, command: Sequence[str]) -> None:
@@ -345,6 +360,8 @@ class _CodeSearch:
             expects_operand = expects_operand and not found
             if _INTERPRETERS.fullmatch(program) or program in _SHELLS or (is_program and token == "."):  # noqa: S105
                 expects_operand, name = True, program
+            if is_program and program in _SHELLS and tokens[max(index - 1, 0)] == "|":  # its code may be anything
+                self._add_trees((*self._start_directories, *starts))
             is_code = name in _SHELLS and _SHELL_CODE.fullmatch(token) is not None
             expects_operand = expects_operand and not is_code
             if is_code or " " in token:  # a script, or its words follow
@@ -364,6 +381,8 @@ class _CodeSearch:
         if match := _ASSIGNMENT.fullmatch(token):
             self.read_variables({match[1]: match[2]})
         if _INLINE.fullmatch(token) and _INTERPRETERS.fullmatch(name):
+            self._add_trees(starts)
+        if token.startswith("--test") and name in {"node", "nodejs"}:  # runs every test that it finds
             self._add_trees(starts)
         is_cleared = name == "env" and token in {"-", "-i"}
         self.with_bytecode = self.with_bytecode or is_cleared or bool(_ISOLATED.fullmatch(token))
@@ -519,7 +538,7 @@ class _CodeSearch:
             source, target = _MOUNT_SOURCE.search(token), _MOUNT_TARGET.search(token)
             if source and target:
                 mounts[target[1].rstrip("/")] = source[1]
-            elif match := _VOLUME.fullmatch(token.partition("=")[2] if token.startswith("-") else token):
+            elif match := _VOLUME.fullmatch(_VOLUME_OPTION.sub("", token)):
                 mounts[match[2].rstrip("/")] = match[1]
         mapped = list(tokens)
         for inner, outer in mounts.items():
@@ -530,7 +549,12 @@ class _CodeSearch:
         """Add what a program is known to run without an argument that names it."""
         words = [word for word in rest if not word.startswith("-")]
         first = words[0] if words else ""
-        if name in _FETCHERS or (name in _RUNNERS and first in _FETCHER_WORDS):
+        if name == "git" and is_program:  # its aliases and hooks are programs, too
+            for start in starts:
+                self._add_if_file(f"{start}/.git/config")
+                hooks = self._relative_to_limit(os.path.realpath(f"{start}/.git/hooks"))
+                self.hidden_trees |= {hooks} if hooks else set()
+        if name in _FETCHERS or (name in _FETCHING_RUNNERS and first in _FETCHER_WORDS):
             for place in starts:
                 self._read_local_packages(place, words)
             options = [after for option, after in pairwise(rest) if option in _PACKAGE_OPTIONS]
@@ -539,7 +563,13 @@ class _CodeSearch:
                 # A name alone is a package to fetch, but `.` and `./package` are directories.
                 if "/" in word or word in {".", ".."} or word in options:
                     self._add_trees(filter(_is_package, self._directories(word)))
-        elif name in _RUNNERS or (is_program and name in _CONTAINERS and first in _BUILDS):
+            if first in _NAMED_RUNNERS:
+                self._add_trees(map(self._find_task_directory, starts))
+        elif (
+            name in _RUNNERS
+            or (is_program and name in _NAMED_RUNNERS)
+            or (is_program and name in _CONTAINERS and first in _BUILDS)
+        ):
             self._add_trees(map(self._find_task_directory, starts))
 
     def _read_local_packages(self, start: str, words: Iterable[str]) -> None:
@@ -599,7 +629,7 @@ class _CodeSearch:
             return False
         if stat.S_ISREG(status.st_mode):
             inside = self._add_file(path)
-            if inside is not None and (is_operand or self._is_code(inside)):
+            if inside is None or is_operand or self._is_code(inside):
                 self.add_program(path)
             return True
         if not stat.S_ISDIR(status.st_mode):
@@ -795,7 +825,7 @@ def _is_setting(token: str) -> bool:
 
 def _is_expansion(token: str, *, is_operand: bool) -> bool:
     """Return True if only the shell can expand the word, and may run the result."""
-    if "`" in token or "$(" in token:
+    if "`" in token or "$(" in token or _EXTENDED_GLOB.search(token):
         return True
     if token.startswith("~") or _BRACES.search(token):
         return True

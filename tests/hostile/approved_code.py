@@ -664,7 +664,111 @@ WAYS |= {
     ),
 }
 
+REPOSITORY = {
+    ".git/HEAD": "ref: refs/heads/main\n",
+    ".git/objects/x": "",
+    ".git/refs/x": "",
+    ".git/config": "[core]\n\trepositoryformatversion = 0\n",
+}
+_WHO = {f"GIT_{role}_{what}": "me@x.test" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+
+WAYS |= {
+    "an alias of git": Way(
+        {"command": ["git", "serve"]},
+        {**REPOSITORY, ".git/config": REPOSITORY[".git/config"] + "[alias]\nserve = !true\n"},
+        {".git/config": REPOSITORY[".git/config"] + "[alias]\nserve = !touch @MARK@\n"},
+        needs=("git",),
+    ),
+    "a hook of git": Way(
+        {"command": ["git", "commit", "--allow-empty", "-qm", "x"], "env": _WHO},
+        REPOSITORY,
+        {".git/hooks/pre-commit": f"#!/bin/sh\n{EVIL_SH}"},
+        needs=("git",),
+    ),
+    "a shell that reads a pipe": Way(
+        shell("echo c2ggcnVuLng= | base64 -d | sh"), {"run.x": GOOD_SH}, {"run.x": EVIL_SH}, needs=("base64",)
+    ),
+    "an extended pattern": Way(
+        {"command": ["bash", "-O", "extglob", "-c", "sh run.@(x|y)"]},
+        {"run.x": GOOD_SH},
+        {"run.x": EVIL_SH},
+        needs=("bash",),
+    ),
+    "an interpreter of an environment after cd": Way(
+        shell("cd empty && ../.venv/bin/python -c 0"),
+        {"empty/x": ""},
+        {f".venv/{LIBRARIES}/x.pth": "import os; open('@MARK@', 'w').close()\n"},
+        prepare=make_environment,
+    ),
+    "tests that node discovers": Way(
+        {"command": ["node", "--test"]}, {"deep/a.test.js": GOOD_JS}, {"deep/a.test.js": EVIL_JS}, needs=("node",)
+    ),
+    "an import of node": Way(
+        {"command": ["node", "--import=./x.mjs", "-e", "0"]}, {"x.mjs": "0;\n"}, {"x.mjs": _EVIL_MJS}, needs=("node",)
+    ),
+    "NODE_OPTIONS with a path without an ending": Way(
+        {"command": ["node", "-e", "0"], "env": {"NODE_OPTIONS": "-r ./lib/x"}},
+        {"lib/x.js": GOOD_JS},
+        {"lib/x.js": EVIL_JS},
+        needs=("node",),
+    ),
+    "a file with variables for node": Way(
+        {"command": ["node", "--env-file=.env", "-e", "require(process.env.X)"]},
+        {".env": "X=fs\n", "evil.js": EVIL_JS},
+        {".env": "X=./evil.js\n"},
+        needs=("node",),
+    ),
+    "words in one argument of env": Way({"command": ["env", "-S", "sh run.x"]}, {"run.x": GOOD_SH}, {"run.x": EVIL_SH}),
+    "sitecustomize": Way(
+        python("-c", "0", env={"PYTHONPATH": "lib"}), {"lib/sitecustomize.py": GOOD}, {"lib/sitecustomize.py": EVIL}
+    ),
+    "a file of paths in a directory that code names": Way(
+        python("-c", "import site; site.addsitedir('lib')"),
+        {"lib/a.pth": "import os\n"},
+        {"lib/a.pth": "import os; open('@MARK@', 'w').close()\n"},
+    ),
+    "a module that a variable names": Way(
+        python("-c", "breakpoint()", env={"PYTHONBREAKPOINT": "helper.go"}), {"helper.py": GOOD}, {"helper.py": EVIL}
+    ),
+    "a sibling behind a link": Way(
+        python("link/s.py"),
+        {"real/s.py": "import helper\n", "real/helper.py": GOOD},
+        {"real/helper.py": EVIL},
+        links={"link": "real"},
+    ),
+    "an included Makefile": Way(
+        {"command": ["make", "-Csub", "serve"]},
+        {"sub/Makefile": "include ../inc/b.mk\n", "inc/b.mk": MAKEFILE},
+        {"inc/b.mk": EVIL_MAKEFILE},
+        needs=("make",),
+    ),
+}
+
 UNTRIED: dict[str, Way] = {
+    **{
+        " ".join(command): Way({"command": command}, {name: GOOD}, {name: EVIL})
+        for command, name in (
+            (["bundle", "exec", "srv"], "lib/a.rb"),
+            (["tox", "-e", "x"], "tox.ini"),
+            (["nox", "-s", "x"], "noxfile.py"),
+            (["opam", "exec", "--", "dune", "exec", "srv"], "bin/main.ml"),
+            (["mise", "exec", "--", "srv"], ".mise.toml"),
+            (["direnv", "exec", ".", "srv"], ".envrc"),
+            (["nix", "run", "."], "flake.nix"),
+            (["nix-shell", "--run", "srv"], "shell.nix"),
+            (["conda", "run", "-p", "./env", "srv"], "env/bin/srv"),
+            (["jest"], "jest.config.js"),
+            (["npx", "vitest", "run"], "vitest.config.ts"),
+            (["npx", "nodemon", "s.js"], "nodemon.json"),
+            (["electron", "."], "main.js"),
+            (["dart", "run", "bin/s.dart"], "lib/a.dart"),
+            (["zig", "build", "run"], "build.zig"),
+            (["swift", "run"], "Sources/a/main.swift"),
+            (["fastapi", "run"], "main.py"),
+            (["terraform", "-chdir=tf", "console"], "tf/main.tf"),
+            (["docker", "run", "-v./a:/w", "image", "/w/run"], "a/run"),
+        )
+    },
     "a module for a server": _module_way("uvicorn", "server:app"),
     "a module for a server in a package": _module_way("hypercorn", "app.main:app", name="app/main.py"),
     "a module for a server, by -m": _module_way("python3", "-m", "uvicorn", "app.main:app", name="app/main.py"),

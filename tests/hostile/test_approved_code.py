@@ -101,6 +101,10 @@ HARMLESS: dict[str, tuple[list[str], dict[str, str]]] = {
         {"src/a.js": "1", "README.md": "x", "index.md": "x"},
     ),
     "a package that is fetched, for Python": (["uvx", "mcp-server-git", "--repository", "."], {"src/a.py": "1"}),
+    "a word that is also the name of a runner": (
+        ["npx", "-y", "server-files", "--mode", "next", "--act"],
+        {"src/a.js": "1", "next.config.js": "1"},
+    ),
     "a module that is installed": ([PYTHON, "-m", "json.tool", "--help"], {"src/a.py": "1", "helper.py": "1"}),
     "a container": (["docker", "run", "-i", "--rm", "-v", "./data:/data", "image"], {"data/a": "1", "src/a.py": "1"}),
     "a package that is fetched by a shell": (["sh", "-c", "npx -y server-files . --fast"], {"src/a.js": "1"}),

@@ -389,6 +389,21 @@ def test_the_arguments_of_a_command_are_read_as_options() -> None:
 
 
 @pytest.mark.acceptance("T10")
+def test_arguments_are_read_as_those_of_their_program() -> None:
+    for command, secret in (
+        (["curl", "-u", "me:hunter22", "https://x.test"], "hunter22"),
+        (["mysql", "-u", "root", "-phunter22", "shop"], "hunter22"),
+        (["/usr/bin/docker", "login", "-u", "me", "-p", "hunter22"], "hunter22"),
+        (["aws", "configure", "set", "aws_secret_access_key", "wJalrXUtnFEMI7K7MDENG"], "wJalrXUtnFEMI7K7MDENG"),
+    ):
+        redacted = redact_json({"command": command})["command"]
+
+        assert len(redacted) == len(command)
+        assert secret not in str(redacted)
+        assert redacted[:2] == command[:2]
+
+
+@pytest.mark.acceptance("T10")
 def test_a_variable_in_a_manifest_is_known_by_its_name() -> None:
     env = [{"name": "DB_PASSWORD", "value": "letters"}, {"name": "DB_HOST", "value": "db.test"}]
 

@@ -78,7 +78,7 @@ def verify(
 ) -> None:
     """Check the ledger for changed, missing or damaged records.
 
-    Exits with 1 if there is anything.
+    Exits with 1 if there is anything. The search index is not checked: it is derived from the steps.
 
     With NAME, only what concerns that session: its record, its names, its steps, those before a fork included, and
     what they refer to. Nothing else is read, so that damage of the file itself is found without NAME only.
