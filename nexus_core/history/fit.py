@@ -191,13 +191,13 @@ def fit_messages(
     known = get_model(model, host=plugins, settings=settings)
     truncation = plugins.truncations().get(strategy or _read_strategy(settings))
 
-    def choose(items: IndexedItems, dialect: Dialect, name: str) -> tuple[TokenBudget, _FittedMessages]:
+    def choose(items: IndexedItems, dialect: Dialect, name: str) -> tuple[int, _FittedMessages]:
         # An API that is not known yet is "".
-        limits = replace(allowance, byte_limit=allowance.byte_limit or dialects.request_limit(known, name))
-        available = limits.available
-        if limits.calibration is not None:
-            available = limits.calibration.compute_available(available)
-        chooser = _MessageFit(
+        byte_limit = allowance.byte_limit or dialects.request_limit(known, name)
+        available = allowance.available
+        if allowance.calibration is not None:
+            available = allowance.calibration.compute_available(available)
+        message_fit = _MessageFit(
             CountedMessages(items, dialect, counting),
             dialect,
             truncation,
@@ -206,16 +206,16 @@ def fit_messages(
             result_tokens=result_tokens,
         )
         fixed_tokens, fixed_bytes = sum(fixed.tokens.values()), sum(fixed.bytes.values())
-        return limits, chooser.choose(available - fixed_tokens, limits.byte_limit - fixed_bytes)
+        return byte_limit, message_fit.choose(available - fixed_tokens, byte_limit - fixed_bytes)
 
     is_known = bool(name) or len(messages) == len(newest)
     try:
         items = messages if is_known else UndetectedMessages(messages, DEFAULT_DIALECT_NAME, dialects)
-        limits, chosen = choose(items, dialect, name)
+        byte_limit, chosen = choose(items, dialect, name)
     except DialectDetected as other:
         dialect = dialects.get(other.name)
-        limits, chosen = choose(messages, dialect, other.name)
-    used_budget = _build_used_budget(limits, fixed, chosen, counting)
+        byte_limit, chosen = choose(messages, dialect, other.name)
+    used_budget = _build_used_budget(allowance, byte_limit, fixed, chosen, counting)
     unknown = find_model_finding(model, host=plugins, settings=settings)
     findings = chosen.findings if unknown is None else (unknown, *chosen.findings)
     if fixed.tools:
@@ -236,7 +236,7 @@ def require_fit_options(options: Mapping[str, object]) -> None:
 
 
 def _build_used_budget(
-    allowance: TokenBudget, fixed: FixedCost, chosen: _FittedMessages, counter: TokenCounter
+    allowance: TokenBudget, byte_limit: int, fixed: FixedCost, chosen: _FittedMessages, counter: TokenCounter
 ) -> TokenBudget:
     """Return the budget with the tokens and bytes that are used.
 
@@ -250,7 +250,11 @@ def _build_used_budget(
     }
     measured = fixed.bytes | {"history": chosen.bytes}
     used_budget = replace(
-        allowance, used=used, bytes=sum(measured.values()), estimated=not getattr(counter, "exact", False)
+        allowance,
+        byte_limit=byte_limit,
+        used=used,
+        bytes=sum(measured.values()),
+        estimated=not getattr(counter, "exact", False),
     )
     require_within_budget(used_budget, measured)
     return used_budget

@@ -6,9 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from nexus_core import fit_messages
+from nexus_core import BudgetError, fit_messages
 from nexus_core.history import counted_messages
+from tests.history.broken import ANYTHING, ENCODERS, valid_turns
 from tests.history.counters import Characters
 
 if TYPE_CHECKING:
@@ -132,3 +135,39 @@ def test_a_result_that_is_shortened_has_as_many_bytes_when_it_was_read_before() 
 
     assert second == first
     assert len(first.messages) == len(messages)
+
+
+def fit_or_refuse(messages: list[Any], options: dict[str, Any], counter: Characters) -> object:
+    try:
+        return fit_messages(messages, counter=counter, **options)
+    except BudgetError as error:
+        return str(error)
+
+
+def change_a_text(value: Any, letters: str) -> bool:
+    """Change the first text of a message in place, with its ids and roles left alone."""
+    if not isinstance(value, dict | list):
+        return False
+    for key, each in list(value.items() if isinstance(value, dict) else enumerate(value)):
+        if key in {"content", "text", "output", "thinking"} and isinstance(each, str):
+            value[key] = each + letters
+            return True
+        if change_a_text(each, letters):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("api", sorted(ENCODERS))
+@given(st.one_of(valid_turns(), ANYTHING), st.data())
+def test_a_list_that_grew_and_changed_is_fitted_as_if_it_were_new(
+    api: str, turns: list[Any], data: st.DataObject
+) -> None:
+    items, warm = ENCODERS[api](turns), Characters()
+    options = {"api": api, "result_tokens": data.draw(st.sampled_from([None, 0, 70]))}
+
+    for end in sorted(data.draw(st.lists(st.integers(0, len(items)), min_size=2, max_size=4))):
+        options["budget"] = data.draw(st.integers(0, 400))
+        options["strategy"] = data.draw(st.sampled_from(["oldest_first", "middle_out"]))
+        assert fit_or_refuse(items[:end], options, warm) == fit_or_refuse(items[:end], options, Characters())
+        if items and data.draw(st.booleans()):
+            change_a_text(data.draw(st.sampled_from(items)), data.draw(st.sampled_from(["!", "?" * 80])))
