@@ -10,7 +10,6 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from json.encoder import JSONEncoder, encode_basestring_ascii
-from string import ascii_letters, digits
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.dialects.fields import (
@@ -127,7 +126,7 @@ PART_OVERHEAD_BYTES = 80
 MEDIA_OVERHEAD_BYTES = 200
 CALL_OVERHEAD_BYTES = 400
 """Covers the tool result that `repair` may add for the call."""
-_BASE64_CHARACTERS = (ascii_letters + digits + "+/=-_").encode()
+_BASE64_CHARACTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=-_"
 
 
 def count_message_bytes(message: Message) -> int:

@@ -129,7 +129,7 @@ def test_a_program_that_died_before_the_report_is_followed_by_one_that_reports(
     worker = session.spawn("Read.", call=waiting(session))
     worker.ask("Begin.")
     with monkeypatch.context() as patch:
-        patch.setattr("nexus_core.session.workers.find_worker_report", lambda _state: None)
+        patch.setattr("nexus_core.session.engine.find_worker_report", lambda _state: None)
         worker.record(says("Done.", name="msg_w"))
     assert kinds_of(ledger, "s")[-1] == "reply"
 

@@ -118,7 +118,7 @@ def assemble(
                 resolve_session_name(nexus.ledger, session) if message else find_session(nexus.ledger, session).label
             )
             asked = asked._replace(options={**asked.options, "session": label})
-        loaded = nexus.load()
+        [(_, loaded)] = nexus.runtime.static_contexts.load([nexus.cwd])  # kept for the request, which needs it again
         cli.review(loaded, require_trusted=require_trusted)
         context = _assemble_request(cli, nexus, asked, json=json)
         print_request(cli, nexus, loaded.settings, context, dialect, json=json, active=loaded.active)
