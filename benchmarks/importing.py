@@ -2,8 +2,8 @@
 
     python benchmarks/importing.py [-n RUNS] [-m MEGABYTES] [--quick] [--json FILE]
 
-Prints ratios measured in one run, for a made-up session of Claude Code and a ledger in a file. Exit code 1 when a goal
-is missed.
+Prints ratios measured in one run, for a made-up session of Claude Code and a ledger in a file, and the time of a
+message for one with short lines. Exit code 1 when a goal is missed.
 """
 
 from __future__ import annotations
@@ -63,12 +63,21 @@ def measure(given: Namespace) -> Report:
             "importing it when 1 % is new": partial(bring, new, data, begun=begun),
         }
         bare, *times = medians(given.runs, partial(parse_all, lines), *works.values(), collect=True)
-    return Report(
-        [
-            Row(f"{name} / json.loads", taken / bare, GOALS.get(name, ()), detail=f"{taken:.3f} s / {bare:.3f} s")
-            for name, taken in zip(works, times, strict=True)
-        ]
-    )
+        short = measure_short_lines(given, new)
+    rows = [
+        Row(f"{name} / json.loads", taken / bare, GOALS.get(name, ()), detail=f"{taken:.3f} s / {bare:.3f} s")
+        for name, taken in zip(works, times, strict=True)
+    ]
+    return Report([*rows, short])
+
+
+def measure_short_lines(given: Namespace, path: Path) -> Row:
+    """Importing lines without long results, of which a file of the same size has four times as many."""
+    text = written(claude("ok"), given.megabytes * 1_000_000)
+    lines = text.splitlines()
+    bare, taken = medians(given.runs, partial(parse_all, lines), partial(bring, path, text.encode()), collect=True)
+    detail = f"{taken:.3f} s / {bare:.3f} s, {len(lines):,} lines, {taken / len(lines) * 1e6:.0f} µs each"
+    return Row("importing short lines / json.loads", taken / bare, detail=detail)
 
 
 def bring(path: Path, data: bytes, *, begun: Path | None = None) -> None:

@@ -115,7 +115,7 @@ def _collect_keys(listed: list[Any]) -> tuple[tuple[str, ...], ...]:
 
 
 @lru_cache(maxsize=_MAX_CACHED_OUTLINES)
-def _find_outline_keys(keys: tuple[str, ...]) -> list[tuple[str, type]]:
+def _find_outline_keys(keys: tuple[str, ...]) -> list[tuple[str, Any]]:
     """Return which of an object's keys are part of its outline, with the types that their values then have."""
     return [(key, kind) for key, kind in _OUTLINE_TYPES if key in keys]
 
