@@ -193,7 +193,7 @@ class SqlStepIndex(ABC):
         """
 
     def read_version(self) -> object:
-        """Return a value that differs after every change of the database; None if that cannot be told cheaply."""
+        """Return a value that differs after every change of the database; None if that is not cheap to tell."""
         return None
 
     @abstractmethod
