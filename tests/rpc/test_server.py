@@ -309,7 +309,7 @@ def test_headers_without_an_end_are_cut_off(served: RunningServer, head: bytes, 
 
 
 @pytest.mark.acceptance("T9")
-def test_body_in_many_requests_does_not_count_as_headers(served: RunningServer) -> None:
+def test_bodies_do_not_count_as_headers(served: RunningServer) -> None:
     connection = served.connect()
     headers = {"Authorization": f"Bearer {served.token}", "Content-Type": "application/json"}
     body = json.dumps(LIST | {"params": [], "id": "x" * server.MAX_OVERHEAD_BYTES})
