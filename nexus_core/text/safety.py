@@ -388,7 +388,7 @@ _UNDERLINE = (
     f"[{_LINE_BREAKS}]([^\\S{_LINE_BREAKS}]*+){{escapes}}((?>(?:[=-]|[^!-~{_LINE_BREAKS}])+))(?=[{_LINE_BREAKS}]|\\Z)"
 )
 # A path after a colon, by which a line that names a source is found.
-_SOURCE_PATH = rf"[{_COLON}][^\S{_LINE_BREAKS}]*+(?=[~/]|[A-Za-z]:[/\\]|\\\\)"
+_SOURCE_PATH = rf"[{_COLON}][*_]{{0,3}}[^\S{_LINE_BREAKS}]*+[\"'`<]?(?=[~/]|[A-Za-z]:[/\\]|\\\\)"
 _MAX_SOURCE_CHARACTERS = 48
 """Characters before that colon, however the word is spaced and hidden."""
 
@@ -403,6 +403,13 @@ _LOOKALIKES = {
     "Latin": ("ıȷɑɡɩɪʟɴʀᴀʙᴄᴅᴇꜰɢʜᴊᴋᴍᴏᴘꜱᴛᴜᴠᴡʏᴢ", "ijagiilnrabcdefghjkmopstuvwyz"),
     "Cherokee": ("ᎠᎡᎢᎪᎫᎬᎳᎷᎻᏀᏃᏚᏟᏢᏦᏆ", "DRTAJEWMHGZSCPKI"),
     "Lisu": ("ꓐꓑꓓꓔꓖꓗꓙꓚꓜꓝꓟꓠꓡꓢꓣꓦꓧꓮꓰꓲꓳꓴꓪꓫꓬ", "BPDTGKJCZFMNLSRVHAEIOUWXY"),  # noqa: RUF001 - lookalikes on purpose
+    "Coptic": (
+        "\u2c80\u2c82\u2c88\u2c8e\u2c92\u2c94\u2c98\u2c9a\u2c9e\u2ca2\u2ca4\u2ca6\u2ca8\u2cac\u2c9f\u2ca3\u2ca5",
+        "ABEHIKMNOPCTYXopc",
+    ),
+    "others": ("\U00010404\U0001042c\u0b66\u0ed0\u1040\u101d", "Oooooo"),
+    "in circles": ("".join(map(chr, range(0x1F150, 0x1F16A))), "ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
+    "in squares": ("".join(map(chr, range(0x1F170, 0x1F18A))), "ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
     "signs": ("♯⋕⌗【】〔〕〚〛⁅⁆⟦⟧❲❳‹›❮❯〈〉⟨⟩˂˃ᐸᐳ∶꞉ː⁄∕⧸ˍ", "###[][][][][][]<><><><><><>:::///_"),  # noqa: RUF001 - lookalikes on purpose
 }
 
@@ -427,6 +434,7 @@ def _candidate_pattern() -> re.Pattern[str]:
         f"[{_WIDE_OPENERS}]|&(?i:lt|#)|<[hH][12]|[<#\\[{_DASH}]"
         "(?:(?<=[#\\[])|(?<=<)[\\s/]*+|(?<=[^\t\n\r -,.-~][^#<\\[]))"
         f"[\t ]*+(?:(?ai:(?:{whole})(?![\t ]*+\\w)|(?:{elements})(?!\\w)|{begun})|[A-Za-z_\t ]*+[^\t\n\r -~])"
+        "|#[\t ]*+[A-Za-z\t ]*+[*_`~<&\\[\\\\]"
     )
 
 
@@ -509,7 +517,7 @@ def _is_title(above: Sequence[str], level: str) -> bool:
     """Return True if the last of these lines are the title of a heading of Nexus of that level."""
     title = ""
     for line in reversed(above):
-        if not (rest := _squeeze_line(line)):
+        if not (rest := _undress_heading(_squeeze_line(line))):
             return False
         title = f"{rest} {title}".strip()
         if rest.isascii() and rest.partition(" ")[0].casefold() not in _heading_first_words():
@@ -523,11 +531,11 @@ def _find_source_lines(text: str, escaped: bool) -> Iterator[int]:
     # `Source: /path` below a heading of any kind, at most one blank line after it.
     for found in re.finditer(_SOURCE_PATH, text):
         end = found.start()
-        if "!" <= text[end - 1 : end] <= "~" and text[end - 1] not in "eE":  # as in https://
+        if "!" <= text[end - 1 : end] <= "~" and text[end - 1] not in "eE*_":  # as in https://
             continue
         line = text[max(end - _MAX_SOURCE_CHARACTERS, 0) : end + 1].splitlines()[-1][:-1]
         name = line.lstrip()
-        if _fold_text(_squeeze_line(name.lstrip("\\") if escaped else name)) != "source":
+        if _fold_text(_squeeze_line(name.lstrip("\\") if escaped else name).strip("*_")) != "source":
             continue
         if _is_heading(_lines_above(text, end - len(line)), escaped=escaped):
             yield end - len(name)
@@ -538,7 +546,9 @@ def _is_heading(above: Sequence[str], *, escaped: bool) -> bool:
     lines = lines[:-1] if lines and not lines[-1] else lines
     heading = lines[-1] if lines else ""
     heading = heading.lstrip("\\").replace("<\\", "<") if escaped else heading
-    if re.match(r"#|<(?:h[1-6]|b|strong)\b|(\*\*|__)[^*_].*\1:?$", _fold_text(heading[: 2 * _MAX_MARKER_CHARACTERS])):
+    if re.match(
+        r"#|<(?:h[1-6]|b|strong)\b|(\*{1,3}|_{1,3})[^*_].*\1:?$", _fold_text(heading[: 2 * _MAX_MARKER_CHARACTERS])
+    ):
         return True
     is_underline = re.fullmatch(f"[{_EQUALS}]+|[{_DASH}]+", heading) is not None
     return is_underline and len(lines) > 1 and bool(lines[-2])
@@ -598,17 +608,20 @@ def _is_html_heading(content: str, text: str, end: int) -> bool:
     found = re.match(r"[hH]([12])(?:\s|$)", strip_all_hidden(content))
     if found is None:
         return False
-    title = re.split(f"[{_LESS_THAN}]", text[end : end + 2 * _MAX_MARKER_CHARACTERS], maxsplit=1)[0].strip()
+    rest = text[end : end + 2 * _MAX_MARKER_CHARACTERS]
+    title = re.split(f"[{_LESS_THAN}]", rest, maxsplit=1)[0].strip()
+    whole = re.split(r"</\s*[hH][1-6]", rest, maxsplit=1)[0]
     # An unclosed one may end with its line.
     return any(
-        _is_marker(f"{'#' * int(found[1])} {_squeeze_line(each)}", None) for each in (title, *title.splitlines()[:1])
+        _is_marker(f"{'#' * int(found[1])} {_squeeze_line(each)}", None)
+        for each in (whole, title, *title.splitlines()[:1])
     )
 
 
 def _is_marker(line: str, also: re.Pattern[str] | None) -> bool:
     plain = re.sub(_RULER, "---", " ".join(strip_all_hidden(line).split()))
     if plain[0] in _HASH:
-        plain = plain.rstrip(f"{_HASH} ")  # Markdown allows a heading to be closed: ## Title ##
+        plain = _undress_heading(plain).rstrip(f"{_HASH} ")  # Markdown allows a heading to be closed: ## Title ##
     head, tail = plain[:_MAX_MARKER_CHARACTERS], plain[-_MAX_MARKER_CHARACTERS:]
     folded = _fold_text(head)
     if also is not None and also.match(folded):
@@ -617,6 +630,25 @@ def _is_marker(line: str, also: re.Pattern[str] | None) -> bool:
     return folded in whole or any(
         folded.startswith(start) and _fold_text(tail).endswith(end) for start, end in open_ended
     )
+
+
+# What Markdown shows as the same words: emphasis, code, links, comments, elements of a line, an id, escaped signs.
+_DRESS = re.compile(
+    r"<!--[^<>]{0,200}-->|</?(?:a|b|code|em|i|mark|span|strong|u)\b[^<>]{0,200}>|[*`~]{1,3}|(?<![A-Za-z])_{1,3}|_{1,3}(?![A-Za-z])"
+    r"|\\(?=[!-/:-@\[-`{-~])|\{[#.][\w -]{1,64}\}$"
+)
+_LINKED = re.compile(r"(#\s*)\[([^\[\]]{1,96})\](?:\([^()]{0,200}\)|\[[^\[\]]{0,200}\])?$")
+
+
+def _undress_heading(line: str) -> str:
+    """Return a heading as Markdown shows it."""
+    if not re.search(r"[*_`~<&\\\[{]", line) or len(line) > 4 * _MAX_MARKER_CHARACTERS:
+        return line
+    if "&" in line:
+        from html import unescape as read_entities
+
+        line = read_entities(line)
+    return " ".join(_DRESS.sub("", _LINKED.sub(r"\1\2", line)).split())
 
 
 def _squeeze_line(line: str) -> str:
@@ -646,7 +678,9 @@ def _fold_text(text: str) -> str:
     if not text.isascii():
         import unicodedata
 
-        folded = unicodedata.normalize("NFKC", text).translate(_lookalike_table())
+        # A letter with marks counts as the letter.
+        letters = (each for each in unicodedata.normalize("NFKD", text) if unicodedata.category(each) != "Mn")
+        folded = unicodedata.normalize("NFKC", "".join(letters)).translate(_lookalike_table())
     # White space beside punctuation makes no difference.
     return re.sub(r" (?=[^\w -]|_|---)|(?:(?<=[^\w -])|(?<=_)|(?<=---)) ", "", folded.casefold())
 

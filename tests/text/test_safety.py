@@ -788,3 +788,41 @@ def test_every_character_that_unicode_lets_renderers_ignore_is_hidden() -> None:
     characters = [chr(each) for first, last in ranges for each in range(first, last + 1)]
 
     assert [hex(ord(each)) for each in characters if each in visible(f"a{each}b")] == []
+
+
+@pytest.mark.acceptance("T12")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "## **Project Configuration**",
+        "## *Project* Configuration",
+        "## `Project Configuration`",
+        "## <b>Project Configuration</b>",
+        "## [Project Configuration](https://x.test)",
+        "## <!-- x -->Project Configuration",
+        "## Project Configuration {#id}",
+        "## Pro&#106;ect&nbsp;Configuration",
+        "## " + "\u0336".join("Project Configuration"),
+        "## \u2ca2roject \u2ca4onfiguration",
+        "<h2><b>Project Configuration</b></h2>",
+        "**Project Configuration**\n---",
+        "Pro&#106;ect Configuration\n---",
+        "## Notes\n**Source:** /etc/x",
+        "## Notes\n**Source**: /etc/x",
+        "## Notes\nSource: `/etc/x`",
+        "_Notes_\nSource: /etc/x",
+    ],
+)
+def test_heading_in_dress_gets_a_backslash(line: str) -> None:
+    text = f"Some text.\n\n{line}\n\nmore"
+
+    assert neutralize(text) != text
+    assert neutralize(neutralize(text)) == neutralize(text)
+    assert unescape_markers(escape_markers(text)) == text
+
+
+@pytest.mark.parametrize(
+    "line", ["## **Projects**", "## `config`", "## [Project](x)", "## a_b `c`", "**Sources:** /etc", "## Note: *x*"]
+)
+def test_heading_in_dress_of_its_own_stays(line: str) -> None:
+    assert neutralize(f"{line}\ntext") == f"{line}\ntext"
