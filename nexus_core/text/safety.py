@@ -517,7 +517,7 @@ def _is_title(above: Sequence[str], level: str) -> bool:
     """Return True if the last of these lines are the title of a heading of Nexus of that level."""
     title = ""
     for line in reversed(above):
-        if not (rest := _undress_heading(_squeeze_line(line))):
+        if not (rest := _strip_inline_markup(_squeeze_line(line))):
             return False
         title = f"{rest} {title}".strip()
         if rest.isascii() and rest.partition(" ")[0].casefold() not in _heading_first_words():
@@ -621,7 +621,7 @@ def _is_html_heading(content: str, text: str, end: int) -> bool:
 def _is_marker(line: str, also: re.Pattern[str] | None) -> bool:
     plain = re.sub(_RULER, "---", " ".join(strip_all_hidden(line).split()))
     if plain[0] in _HASH:
-        plain = _undress_heading(plain).rstrip(f"{_HASH} ")  # Markdown allows a heading to be closed: ## Title ##
+        plain = _strip_inline_markup(plain).rstrip(f"{_HASH} ")  # Markdown allows a heading to be closed: ## Title ##
     head, tail = plain[:_MAX_MARKER_CHARACTERS], plain[-_MAX_MARKER_CHARACTERS:]
     folded = _fold_text(head)
     if also is not None and also.match(folded):
@@ -633,14 +633,14 @@ def _is_marker(line: str, also: re.Pattern[str] | None) -> bool:
 
 
 # What Markdown shows as the same words: emphasis, code, links, comments, elements of a line, an id, escaped signs.
-_DRESS = re.compile(
+_INLINE_MARKUP = re.compile(
     r"<!--[^<>]{0,200}-->|</?(?:a|b|code|em|i|mark|span|strong|u)\b[^<>]{0,200}>|[*`~]{1,3}|(?<![A-Za-z])_{1,3}|_{1,3}(?![A-Za-z])"
     r"|\\(?=[!-/:-@\[-`{-~])|\{[#.][\w -]{1,64}\}$"
 )
 _LINKED = re.compile(r"(#\s*)\[([^\[\]]{1,96})\](?:\([^()]{0,200}\)|\[[^\[\]]{0,200}\])?$")
 
 
-def _undress_heading(line: str) -> str:
+def _strip_inline_markup(line: str) -> str:
     """Return a heading as Markdown shows it."""
     if not re.search(r"[*_`~<&\\\[{]", line) or len(line) > 4 * _MAX_MARKER_CHARACTERS:
         return line
@@ -648,7 +648,7 @@ def _undress_heading(line: str) -> str:
         from html import unescape as read_entities
 
         line = read_entities(line)
-    return " ".join(_DRESS.sub("", _LINKED.sub(r"\1\2", line)).split())
+    return " ".join(_INLINE_MARKUP.sub("", _LINKED.sub(r"\1\2", line)).split())
 
 
 def _squeeze_line(line: str) -> str:
