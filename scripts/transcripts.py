@@ -13,11 +13,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from nexus_core.errors import MessageError  # noqa: E402 - as above
-from nexus_core.transcripts.read import gather_transcript, read_transcript  # noqa: E402 - as above
-from tests.transcripts.support import AGENTS, SAMPLES  # noqa: E402 - as above
-from tests.transfer.round_trips import FORMATS, WRITERS, find_lost_on_the_way  # noqa: E402 - as above
-from tests.transfer.session_contents import ImportedFile, import_file  # noqa: E402 - as above
+from nexus_core.errors import MessageError  # noqa: E402 - needs the path
+from nexus_core.transcripts.read import gather_transcript, read_transcript  # noqa: E402 - needs the path
+from tests.transcripts.support import AGENTS, SAMPLES  # noqa: E402 - needs the path
+from tests.transfer.round_trips import FORMATS, WRITERS, find_lost_on_the_way  # noqa: E402 - needs the path
+from tests.transfer.session_contents import ImportedFile, import_file  # noqa: E402 - needs the path
 
 SHOWN = 100
 
