@@ -169,5 +169,5 @@ def test_a_list_that_grew_and_changed_is_fitted_as_if_it_were_new(
         options["budget"] = data.draw(st.integers(0, 400))
         options["strategy"] = data.draw(st.sampled_from(["oldest_first", "middle_out"]))
         assert fit_or_refuse(items[:end], options, warm) == fit_or_refuse(items[:end], options, Characters())
-        if items and data.draw(st.booleans()):
+        if data.draw(st.booleans()) and items:
             change_a_text(data.draw(st.sampled_from(items)), data.draw(st.sampled_from(["!", "?" * 80])))
