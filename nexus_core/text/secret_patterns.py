@@ -500,7 +500,8 @@ class _SecretName(NamedTuple):
         end: Where the name ends.
         kind: What is redacted.
         rank: "password": a value need not look random; "opaque": it has to; "header": credentials follow a scheme;
-            "base64": a user and a password in base64; "query": only in the query of an address.
+            "base64": a user and a password in base64; "query": only in the query of an address; "token": it has to look
+            random, and have the letters of a token.
     """
 
     start: int
@@ -548,8 +549,8 @@ def _rank_name(text: str, lowered: str, keyword: str, at: int, end: int) -> tupl
         return ("", "") if before[-1:].isalnum() else ("opaque", "password")
     if keyword == "pass" and before[-1:] in ('"', "'") and text[end : end + 1] in ('"', "'", "\\"):  # `{"pass": "…"}`
         return "opaque", "password"
-    if keyword == "_pat":
-        return "opaque", "password"
+    if keyword == "_pat":  # an access token, or a pattern
+        return "token", "password"
     if keyword in ("pass", "pwd", "psk"):
         # `bypass`, the statement `pass`, and the variable PWD, which is a directory
         is_part = before[-1:] in ("_", "-", ".") or (at and text[at].isupper() and text[at - 1].islower())
@@ -587,6 +588,7 @@ _PLAIN_VALUE = re.compile(
     r"[^\s\x1b\"'`,;<>(){}\[\]\\|&=]{1,4096}(?:=[^\s\x1b\"'`,;<>(){}\[\]\\|&=]{1,256}){0,3}={0,3}"
 )
 _ENV_VALUE = re.compile(r"[^\s\x1b\"'`;<>()\\|&=]{1,4096}(?:=[^\s\x1b\"'`;<>()\\|&=]{1,256}){0,3}={0,3}")
+_TOKEN_VALUE = re.compile(r"[A-Za-z0-9_-]{16,}")
 _SCHEME = re.compile(
     r"(?:bearer|basic|token|apikey|api-key|key|bot|oauth|negotiate|ntlm|ssws|geniekey|splunk)[ \t]{1,4}", re.IGNORECASE
 )
@@ -653,6 +655,8 @@ def _match_value(values: _ValueReader, named: _SecretName, after: re.Match[str])
         return SecretSpan(start, end, named.kind) if separator and _is_user_and_password(value) else None
     if rank == "query":
         is_secret = separator == "=" and len(value) >= _MIN_QUERY and _is_opaque(value)
+    elif rank == "token":
+        is_secret = _TOKEN_VALUE.fullmatch(value) is not None and _is_opaque(value)
     elif is_quoted:
         is_secret = _is_password(value) if rank == "password" else _is_opaque(value)
     else:
@@ -961,9 +965,15 @@ _PHRASES = (
         "opaque",
     ),
     (
-        ("password 0 ", "password 7 ", "secret 0 ", "secret 5 ", "secret 8 ", "secret 9 ", "key 7 ", "community "),
+        ("password 0 ", "password 7 ", "secret 0 ", "secret 5 ", "secret 8 ", "secret 9 ", "key 7 "),
         "password",
         r"[a-z]{3,9} (?:[05789] )?(?P<secret>[^\s\"'\\]{8,128})(?=$|[\s\"'\\])",
+        "opaque",
+    ),
+    (
+        ("snmp-server community ",),
+        "password",
+        r"[a-z-]{11} [a-z]{9} (?P<secret>[^\s\"'\\]{8,128})(?=$|[\s\"'\\])",
         "opaque",
     ),
     (("conda",), "url-password", r"conda[\w.:-]{0,80}/t/(?P<secret>[A-Za-z0-9-]{20,80})(?=/)", "opaque"),
@@ -1123,17 +1133,54 @@ def _find_phrases(text: str, lowered: str) -> Iterator[SecretSpan]:
                 yield SecretSpan(*match.span("secret"), "private-key")
 
 
+# A program is a word of its own. What an option names (`find -name mysql`, `docker run --name mongo`) is none.
+_BEFORE_PROGRAM = re.compile(r"(?:^|[\s\\\"'`/(;&|=:>\x1b]|\\[nrt])\Z")
+_NAMING_OPTION = re.compile(
+    r"\s--?(?:i?name|i?path|wholename|link|net|network|image|service|package|host|hostname|h|include|exclude)"
+    r"[\s\"',]{1,4}[^\s\"']{0,100}\Z"
+)
+_AFTER_PROGRAM = re.compile(r"[\w.]*+(?=[\s\"',]|\\|\Z)")
+_COMMAND_END = re.compile(r"[\"']|;(?=\s|\Z)|(?<=\s)(?:&&?|\|\|?)(?=\s)|&&|\|\|")
+_PORTS = re.compile(r"\d{1,5}(?::\d{1,5}){1,2}")
+
+
 def _find_options(text: str, lowered: str) -> Iterator[SecretSpan]:
     """Yield the secrets behind short options of programs. Each line of a shell is read once."""
     for programs, kind, pattern, check in _COMMANDS:
         for program in programs:
             at = lowered.find(program)
             while at >= 0:
-                end = _find_line_end(text, at)
-                for match in _compile_cached(pattern, 0).finditer(text, at, end):
-                    if _is_phrase(match["secret"], check):
-                        yield SecretSpan(*match.span("secret"), kind)
+                end = at + len(program)
+                if _is_program(text, at, end):
+                    end = _find_command_end(text, at, end, is_piped=program == "echo ")
+                    for match in _compile_cached(pattern, 0).finditer(text, at, end):
+                        if _is_phrase(match["secret"], check):
+                            yield SecretSpan(*match.span("secret"), kind)
                 at = lowered.find(program, end)
+
+
+def _is_program(text: str, at: int, end: int) -> bool:
+    """Return True if a name in a text may be a program that is run."""
+    before = text[max(at - 128, 0) : at]
+    return (
+        _BEFORE_PROGRAM.search(before[-2:]) is not None
+        and (text[end - 1] == " " or _AFTER_PROGRAM.match(text, end) is not None)
+        and _NAMING_OPTION.search(before) is None
+    )
+
+
+def _find_command_end(text: str, at: int, end: int, *, is_piped: bool) -> int:
+    """Return where a command ends: at the end of its line, or at a `;`, `&` or `|` that is not in quotes."""
+    line_end = _find_line_end(text, at)
+    if is_piped:
+        return line_end
+    quotes = {'"': False, "'": False}
+    for match in _COMMAND_END.finditer(text, end, line_end):
+        if (sign := match[0]) in quotes:
+            quotes[sign] = not quotes[sign]
+        elif not any(quotes.values()):
+            return match.start()
+    return line_end
 
 
 def _find_line_end(text: str, at: int) -> int:
@@ -1154,7 +1201,7 @@ def _is_phrase(secret: str, check: str) -> bool:  # noqa: PLR0911 - one for each
     if check == "cookie":
         return any(_is_opaque(pair.partition("=")[2]) for pair in secret.split(";"))
     if check == "value":
-        return not _STAND_IN.match(secret) and len(set(secret)) >= _MIN_VARIETY - 1
+        return not _PORTS.fullmatch(secret) and not _STAND_IN.match(secret) and len(set(secret)) >= _MIN_VARIETY - 1
     return True
 
 
