@@ -189,6 +189,22 @@ def test_forget_deletes_a_note_and_leaves_it_out_of_later_calls(
     assert all(each["kind"] != "note" for each in run_json(cli, "search", QUESTION)["memories"])
 
 
+def test_what_is_forgotten_in_an_open_turn_is_not_counted_as_memory(cli: Cli, note: Path, work: Path) -> None:
+    with open_nexus(work) as nexus:
+        nexus.session("main", model="gpt-4o").ask(QUESTION)
+
+    run_json(cli, "forget", str(note), "--yes")
+
+    with open_nexus(work) as nexus:
+        session = nexus.session("main", model="gpt-4o")
+        contexts = [session.next(), session.replay(session.record(says("In server/auth.py.")).id)]
+    for context in contexts:
+        assert context.token_budget.used["memory"] == 0
+        assert [each.kind for each in context.placements if each.zone == "current"] == ["event"]
+        message = next(each for each in context.placements if each.kind == "event")
+        assert message.tokens == context.token_budget.used["event"] > 0
+
+
 def test_forget_a_text_forgets_the_rule_wherever_it_was_stated(cli: Cli, note: Path, work: Path) -> None:
     state_rule(work)
     state_rule(work, "even-earlier")
