@@ -62,7 +62,7 @@ def search_notes(request: Request, loaded: LoadedLayers, query: MemoryQuery) -> 
     from dataclasses import replace
 
     notes = read_notes(request, loaded).memories
-    texts = [f"{note.title}\n{note.text}" for note in notes]
+    texts = [f"{_read_name(note.source.uri)}\n{note.text}" for note in notes]
     found = rank_texts(query.text, texts, entities=query.entities, limit=query.limit)
     return [replace(notes[each.place], score=each.score, reason=each.reason) for each in found]
 
@@ -226,9 +226,29 @@ def _read_note(layer: Layer, path: Path, text: str, findings: list[Finding]) -> 
             trust="user" if layer.is_own else "project",
         ),
         origin="web" if is_web else "user" if layer.is_own else "file",
-        title=path.stem.replace("-", " ").replace("_", " "),
+        title=_build_title(str(path), "" if is_web or not layer.is_own else stripped),
         time=created or 0,
     )
+
+
+def _read_name(path: str) -> str:
+    """Return the words in the name of a note's file."""
+    name = path[path.rfind(os.sep) + 1 :].removesuffix(".md")
+    return name.replace("-", " ").replace("_", " ")
+
+
+def _build_title(path: str, text: str) -> str:
+    """Return a few words for the heading of a note: the name of its file, or its first line.
+
+    Args:
+        path: The file. A long name may be the beginning of a text that `add` cut, and is no title.
+        text: The text; "" for text that is quoted, which no heading repeats outside of the quote.
+    """
+    name = _read_name(path)
+    if len(name.split()) < MAX_NAME_WORDS and len(name) < MAX_NAME_CHARACTERS:
+        return name
+    first = text.partition("\n")[0].lstrip("#").strip()
+    return first if len(first) <= MAX_NAME_CHARACTERS else ""
 
 
 def _find_line(text: str, key: str) -> int:
