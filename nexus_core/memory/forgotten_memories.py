@@ -12,7 +12,7 @@ from nexus_core.errors import FileError
 from nexus_core.files.write import directory_lock, make_directories, write_text_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from pathlib import Path
 
     from nexus_core.types.memory import Memory
@@ -87,6 +87,39 @@ def record_forgotten_memories(
     with directory_lock(path.parent):
         entries = [*_read_entries(path), {name: value for name, value in entry.items() if value}]
         write_text_atomically(path, json.dumps({"schema": 1, "forgotten": entries}, indent=2) + "\n")
+
+
+def lift_forgetting(home: Path, *, ids: Collection[str], uris: Collection[str]) -> bool:
+    """Take memories off the list, because the user added them again.
+
+    The records of removed files stay.
+
+    Args:
+        home: The user's Nexus directory.
+        ids: Ids of memories.
+        uris: Steps and files.
+
+    Returns:
+        True if one of them was on the list.
+
+    Raises:
+        FileError: The list cannot be read or written.
+    """
+    path = find_forgotten_path(home)
+    if not path.exists():
+        return False
+    with directory_lock(path.parent):
+        entries = _read_entries(path)
+        kept = [_remove_names(_remove_names(entry, "ids", ids), "uris", uris) for entry in entries]
+        if kept == entries:
+            return False
+        write_text_atomically(path, json.dumps({"schema": 1, "forgotten": kept}, indent=2) + "\n")
+    return True
+
+
+def _remove_names(entry: dict[str, Any], field: str, names: Collection[str]) -> dict[str, Any]:
+    kept = [each for each in entry.get(field, ()) if str(each) not in names]
+    return {name: kept if name == field else value for name, value in entry.items() if name != field or kept}
 
 
 def _read_entries(path: Path) -> list[dict[str, Any]]:

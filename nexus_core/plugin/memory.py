@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from nexus_core.lazy_names import make_lazy
 
 if TYPE_CHECKING:
+    from nexus_core.memory.forgotten_memories import read_forgotten_memories
     from nexus_core.memory.recall import MIN_MEMORY_SCORE, format_memory
     from nexus_core.memory.search import read_facet_steps, read_sender, search_steps
     from nexus_core.memory.statements import find_lasting_rules, find_rules, keep_typed_text
@@ -27,6 +28,7 @@ _HOMES = {
     "find_rules": "nexus_core.memory.statements:find_rules",
     "format_memory": "nexus_core.memory.recall:format_memory",
     "rank_texts": "nexus_core.memory.text_scores:rank_texts",
+    "read_forgotten_memories": "nexus_core.memory.forgotten_memories:read_forgotten_memories",
     "read_facet_steps": "nexus_core.memory.search:read_facet_steps",
     "read_sender": "nexus_core.memory.search:read_sender",
     "search_steps": "nexus_core.memory.search:search_steps",
@@ -44,6 +46,7 @@ __all__ = [
     "keep_typed_text",
     "rank_texts",
     "read_facet_steps",
+    "read_forgotten_memories",
     "read_sender",
     "search_steps",
 ]

@@ -325,9 +325,7 @@ class _Planner:
         pending, kept, rendered = self._choose_prefix()
         if self._drop_memories(pending, kept):
             pending, kept, rendered = self._choose_prefix()
-        entries = (
-            rendered.entries if rendered else read_section_entries(opened.rendered.section_entries) if opened else []
-        )
+        entries = rendered.entries if rendered else self._read_input_entries()
         stores = opened is not None and self._user_input is None
         plan = CallPlan(
             request=self._request,
@@ -478,6 +476,15 @@ class _Planner:
 
     def _find_input(self, items: Sequence[HistoryItem]) -> HistoryItem | None:
         return next((each for each in items if each.is_input and each.turn == self._turn), None)
+
+    def _read_input_entries(self) -> Sequence[SectionEntry]:
+        """Return the sections of the input that was rendered before, without memories that are not sent any more."""
+        entries = read_section_entries(self._opened.rendered.section_entries) if self._opened else []
+        if not self._unsent:
+            return entries
+        from nexus_core.request.memories import list_sent_entries
+
+        return list_sent_entries(entries, self._turn, self._unsent)
 
     def _build_current_sections(self) -> list[Section]:
         """Return the sections of plugins for a new input, and the memories that it recalls."""

@@ -171,6 +171,20 @@ def strip_memories(
     return [_strip_item(each, stripped[id(each)], sizer) if id(each) in stripped else each for each in items]
 
 
+def list_sent_entries(entries: Sequence[SectionEntry], turn: str, unsent: Collection[str]) -> Sequence[SectionEntry]:
+    """Return the entries of a user message without those that `strip_memories` takes out.
+
+    Args:
+        entries: The sections of the message.
+        turn: Its turn.
+        unsent: The memories to take out, as `unsent_memories` has them.
+    """
+    removed = [each for each in entries if not each.refusal and build_memory_key(turn, each.id) in unsent]
+    if any(each.span is None for each in removed):  # only the user's own text is left of the message
+        return [each for each in entries if each.refusal]
+    return [each for each in entries if each not in removed]
+
+
 def _strip_item(item: HistoryItem, entries: Sequence[SectionEntry], sizer: MessageSizer) -> HistoryItem:
     message, first = item.message, item.message.parts[0]
     spans = [each.span for each in entries if each.span is not None]

@@ -28,7 +28,10 @@ from nexus_core.types.payloads import InputPayload, ReplyPayload
 from nexus_core.types.request import Request
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     from nexus_core.history.truncation import HistoryItem
+    from nexus_core.request.input import SectionEntry
     from nexus_core.request.prefix import Prefix
     from nexus_core.request.runtime import SessionRuntime
     from nexus_core.thread.cache import ThreadCache
@@ -140,7 +143,7 @@ def replay_call(runtime: SessionRuntime, cache: ThreadCache, tip: Step, settings
         turn=tip.turn,
         window=window,
         permissions=tuple(map(str, permissions)) if isinstance(permissions, list) else (),
-        entries=read_section_entries(turn.rendered.section_entries),
+        entries=_read_input_entries(turn, tip.turn, state.newest.unsent_memories),
         decisions=(
             *list_dropped_steps(cache, state.cut, tip, window.sizer.name),
             *list_masked_steps(cache, sent),
@@ -168,6 +171,15 @@ def _sent(cache: ThreadCache, state: SessionState, window: ContextWindow) -> lis
     from nexus_core.request.memories import strip_memories
 
     return strip_memories(cache, items, state.newest.unsent_memories, window.sizer)
+
+
+def _read_input_entries(turn: Turn, name: str, unsent: Collection[str]) -> Sequence[SectionEntry]:
+    entries = read_section_entries(turn.rendered.section_entries)
+    if not unsent:
+        return entries
+    from nexus_core.request.memories import list_sent_entries
+
+    return list_sent_entries(entries, name, unsent)
 
 
 def _read_sent(cache: ThreadCache, state: SessionState, window: ContextWindow) -> list[HistoryItem]:

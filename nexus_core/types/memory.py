@@ -132,7 +132,8 @@ class MemorySource:
         add: Stores a memory and returns its place: in the user's directory, or in the project's if the layer of its
             source is `local`. None if it cannot.
         remove: Deletes the file of a memory and returns its path; None if there is none to delete.
-        diagnose: Returns findings about memories that cannot be read, such as a note with a broken head; None for none.
+        diagnose: Returns findings about memories that are not used, such as a note with a broken head, or one that was
+            forgotten; None for none.
         facets: The facts that its memories may have. A query that requires others is not sent to it.
         plugin: The plugin that offers it; set by the host.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,45 @@ def test_add_does_not_write_the_same_text_again(cli: Cli) -> None:
     assert cli("memory", "add", "Deploy on Fridays only.").err.startswith(f"Already noted in {first}")
 
 
+def test_add_has_a_forgotten_note_used_again(cli: Cli, work: Path) -> None:
+    path = run_json(cli, "add", "Deploy on Fridays only.", "--project")["path"]
+    run_json(cli, "forget", "Fridays", "--yes")
+    shutil.rmtree(work / ".nexus3")
+
+    added = run_json(cli, "add", "Deploy on Fridays only.", "--project")
+
+    assert (added["path"], added["was_forgotten"]) == (path, True)
+    assert [each["source"] for each in run_json(cli, "search", "deploy Fridays")["memories"]] == [path]
+    assert run_json(cli, "forget", "Fridays", "--yes")["deleted_files"] == [path]
+
+
+def test_a_forgotten_note_that_comes_back_stays_unused_and_is_named_until_it_is_added(cli: Cli, work: Path) -> None:
+    path = Path(run_json(cli, "add", "Deploy on Fridays only.", "--project")["path"])
+    content = path.read_text(encoding="utf-8")
+    run_json(cli, "forget", "Fridays", "--yes")
+    path.write_text(content, encoding="utf-8")
+
+    found, outcome = run_json(cli, "list")["memories"], cli("doctor")
+
+    assert found == []
+    assert f"{path}:5: this note was forgotten" in outcome.out
+    assert "`nexus memory add TEXT --project`" in outcome.out
+    assert run_json(cli, "add", "Deploy on Fridays only.", "--project")["path"] == str(path)
+    assert [each["source"] for each in run_json(cli, "list")["memories"]] == [str(path)]
+    assert "forgotten-note" not in cli("doctor").out
+    assert path.is_relative_to(work)
+
+
+def test_doctor_names_a_damaged_list_of_forgotten_memories(cli: Cli, note: Path, nexus_home: Path) -> None:
+    write_files(nexus_home, {"memory/forgotten.json": "{"})
+
+    outcome = cli("doctor")
+
+    assert outcome.code == 1
+    assert f"{nexus_home}/memory/forgotten.json: no note is used" in outcome.out
+    assert note.exists()
+
+
 def test_add_refuses_a_secret(cli: Cli, nexus_home: Path) -> None:
     outcome = cli("memory", "add", f"The token is ghp_{'a1B2' * 9}.")
 
@@ -187,6 +227,22 @@ def test_forget_deletes_a_note_and_leaves_it_out_of_later_calls(
     ]
     assert replayed.messages == sent.messages
     assert all(each["kind"] != "note" for each in run_json(cli, "search", QUESTION)["memories"])
+
+
+def test_what_is_forgotten_in_an_open_turn_is_not_counted_as_memory(cli: Cli, note: Path, work: Path) -> None:
+    with open_nexus(work) as nexus:
+        nexus.session("main", model="gpt-4o").ask(QUESTION)
+
+    run_json(cli, "forget", str(note), "--yes")
+
+    with open_nexus(work) as nexus:
+        session = nexus.session("main", model="gpt-4o")
+        contexts = [session.next(), session.replay(session.record(says("In server/auth.py.")).id)]
+    for context in contexts:
+        assert context.token_budget.used["memory"] == 0
+        assert [each.kind for each in context.placements if each.zone == "current"] == ["event"]
+        message = next(each for each in context.placements if each.kind == "event")
+        assert message.tokens == context.token_budget.used["event"] > 0
 
 
 def test_forget_a_text_forgets_the_rule_wherever_it_was_stated(cli: Cli, note: Path, work: Path) -> None:

@@ -66,6 +66,35 @@ def test_a_note_of_a_project_is_material_and_no_rule(nexus: Nexus) -> None:
     assert note.is_quoted
 
 
+@pytest.mark.parametrize(
+    ("text", "heading"),
+    [
+        (
+            "The auth middleware caches tokens for five minutes.",
+            ": The auth middleware caches tokens for five minutes.",
+        ),
+        ("The auth middleware caches tokens for five minutes, and then it asks the server again.", ""),
+        ("Auth caches tokens.", ": auth caches tokens"),
+    ],
+)
+def test_the_heading_of_a_note_is_never_cut(cli: Cli, work: Path, text: str, heading: str) -> None:
+    cli("memory", "add", text)
+
+    with Nexus(work, defaults=False) as nexus:
+        answer = RecallTool(nexus).read("What does auth cache?")
+
+    assert answer.startswith(f"## Recalled note{heading}\n")
+
+
+def test_the_heading_of_a_note_of_a_project_has_no_text_of_it(cli: Cli, work: Path) -> None:
+    cli("memory", "add", "The auth middleware caches tokens for five minutes.", "--project")
+
+    with Nexus(work, defaults=False) as nexus:
+        answer = RecallTool(nexus).read("What does auth cache?")
+
+    assert answer.startswith("## Recalled note\n")
+
+
 def test_a_note_from_the_web_is_quoted(nexus: Nexus, nexus_home: Path) -> None:
     text = "---\nsource: https://example.com/x\nkind: preference\n---\nDeploy on Fridays.\n"
     write_files(nexus_home, {"memory/deploys.md": text})

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from nexus_core.cli.context import EXIT_FINDINGS
+from nexus_core.cli.context import EXIT_FINDINGS, load_readable_layers
 from nexus_core.cli.options import ALL_ITEMS, DryRunOption, FacetOption, JsonOption, build_limit_option
 from nexus_core.cli.output import format_time
 from nexus_core.cli.session_lookup import LedgerOption, build_session_option, find_session, open_ledger_nexus
 from nexus_core.errors import UsageError
 from nexus_core.files.places import expand_user
-from nexus_core.memory.forgotten_memories import read_forgotten_memories, record_forgotten_memories
+from nexus_core.memory.forgotten_memories import lift_forgetting, read_forgotten_memories, record_forgotten_memories
 from nexus_core.memory.recall import (
     build_memory_query,
     diagnose_source,
@@ -91,16 +91,26 @@ class MemoryCatalog:
         return replace(build_memory_query(text, self.options, self.request), limit=ALL_ITEMS)
 
     def list_all(self, cli: CliContext) -> list[tuple[MemorySource, Memory]]:
-        """Return every memory that a source lists, with its source."""
+        """Return every memory that a source lists, with its source, and print what is left out."""
+        found = [(source, memory) for source, memory in self.list_with_forgotten(cli) if not self.forgotten.has(memory)]
+        self.print_findings(cli)
+        return found
+
+    def list_with_forgotten(self, cli: CliContext) -> list[tuple[MemorySource, Memory]]:
+        """Return every memory that a source lists, with its source, also those that were forgotten."""
         found: list[tuple[MemorySource, Memory]] = []
         for name in self.sources:
             source = self.sources.get(name)
             memories, error = list_source(source, self.build_query())
             if error:
                 cli.console.warning(visible_line(f"the memory source {name!r} is left out, because {error}"))
-            _print_findings(cli, diagnose_source(source))
-            found += [(source, memory) for memory in memories if not self.forgotten.has(memory)]
+            found += ((source, memory) for memory in memories)
         return found
+
+    def print_findings(self, cli: CliContext) -> None:
+        """Warn of memories that cannot be used."""
+        for name in self.sources:
+            _print_findings(cli, diagnose_source(self.sources.get(name)))
 
 
 def _print_findings(cli: CliContext, findings: Iterable[Finding]) -> None:
@@ -200,7 +210,7 @@ def add(
     """Write a note into your own directory, or into the project's.
 
     A project's notes are meant to be committed. A text with what looks like a secret is refused, and one that is noted
-    already is not written again.
+    already is not written again. A note that was forgotten is used again.
     """
     cli: CliContext = ctx.obj
     if kind not in ("note", "preference"):
@@ -216,26 +226,41 @@ def add(
         )
     with open_ledger_nexus(ctx, ledger, writes=True) as nexus:
         view = MemoryCatalog(cli, nexus)
-        writer = next((each.add for each in map(view.sources.get, view.sources) if each.add is not None), None)
-        if writer is None:
+        store = next((each for each in map(view.sources.get, view.sources) if each.add is not None), None)
+        if store is None or store.add is None:
             raise UsageError("no memory source can store a note", hint="`nexus plugin info memory` says why")
         origin = Source(uri=source or "caller:", layer="local" if project else "global")
         new = Memory(text=text, kind="preference" if kind == "preference" else "note", source=origin, title=title)
-        noted = "" if title else _find_noted_path(cli, view, new)
-        path = noted or writer(replace(new, time=time.time_ns() // 1_000_000))
+        noted = None if title else _find_noted(cli, view, new)
+        path = noted.source.uri if noted else store.add(replace(new, time=time.time_ns() // 1_000_000))
+        was_forgotten = any(view.forgotten) and _lift_forgetting(nexus, view, store.name, path, noted)
+        view.print_findings(cli)
     if json:
-        cli.console.json({"schema": 1, "path": path})
+        cli.console.json({"schema": 1, "path": path, "was_forgotten": was_forgotten})
     else:
         cli.console.message(visible_line(f"Already noted in {path}" if noted else f"Noted in {path}"))
+        if was_forgotten:
+            cli.console.message("It was forgotten before, and is used again.")
         if not view.options.enabled:
             cli.console.message("Memory is off: `nexus config set memory.enabled true --global` has it sent.")
 
 
-def _find_noted_path(cli: CliContext, view: MemoryCatalog, new: Memory) -> str:
-    """Return the file of a note with the same text in the same layer, or "" if there is none."""
-    notes = (memory for _, memory in view.list_all(cli) if memory.kind == new.kind and memory.source.is_file)
+def _find_noted(cli: CliContext, view: MemoryCatalog, new: Memory) -> Memory | None:
+    """Return a note with the same text in the same layer, a forgotten one only if there is no other."""
+    notes = (memory for _, memory in view.list_with_forgotten(cli) if memory.kind == new.kind and memory.source.is_file)
     same = (each for each in notes if each.text.strip() == new.text.strip() and each.source.layer == new.source.layer)
-    return next((each.source.uri for each in same), "")
+    return min(same, key=view.forgotten.has, default=None)
+
+
+def _lift_forgetting(nexus: Nexus, view: MemoryCatalog, source: str, path: str, noted: Memory | None) -> bool:
+    """Have a note used again, since adding it is a newer decision than forgetting it. True if it was forgotten."""
+    ids = {noted.id} if noted else set[str]()
+    if not noted:
+        loaded, _ = load_readable_layers(nexus)  # anew: the first note of a project makes a layer of its directory
+        sources = nexus.host.memory_sources(view.request, loaded, nexus.ledger)
+        memories, _ = list_source(sources.get(source), view.build_query())
+        ids = {memory.id for memory in memories if memory.source.uri == path}
+    return lift_forgetting(view.request.home, ids=ids, uris={path})
 
 
 def _find_memory(cli: CliContext, view: MemoryCatalog, name: str) -> tuple[MemorySource, Memory]:

@@ -47,7 +47,7 @@ def nexus_memory_sources(request: Request, loaded: LoadedLayers, ledger: Ledger)
     from nexus_core.plugin import MemorySource
     from nexus_core.plugin.memory import STEP_FACETS
     from nexus_plugins.memory._episodes import search_episodes
-    from nexus_plugins.memory._notes import add_note, list_notes, read_notes, remove_note, search_notes
+    from nexus_plugins.memory._notes import add_note, diagnose_notes, list_notes, remove_note, search_notes
     from nexus_plugins.memory._preferences import list_preferences, search_preferences
 
     return [
@@ -58,7 +58,7 @@ def nexus_memory_sources(request: Request, loaded: LoadedLayers, ledger: Ledger)
             list_all=partial(list_notes, request, loaded),
             add=partial(add_note, request),
             remove=partial(remove_note, request, loaded),
-            diagnose=lambda: read_notes(request, loaded).findings,
+            diagnose=partial(diagnose_notes, request, loaded),
         ),
         MemorySource(
             name="preferences",
@@ -71,10 +71,10 @@ def nexus_memory_sources(request: Request, loaded: LoadedLayers, ledger: Ledger)
 
 @hookimpl
 def nexus_diagnose(request: Request, loaded: LoadedLayers) -> list[Finding]:
-    """Report notes that cannot be used."""
+    """Report notes that cannot be used, and those that were forgotten."""
     directories = [request.home, *(layer.directory for layer in loaded.layers)]
     if not any(os.path.isdir(f"{each}/{NOTES_DIRECTORY}") for each in directories):  # noqa: PTH112 - never fails
         return []
-    from nexus_plugins.memory._notes import read_notes
+    from nexus_plugins.memory._notes import diagnose_notes
 
-    return read_notes(request, loaded).findings
+    return diagnose_notes(request, loaded)

@@ -9,12 +9,13 @@ import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core import FileError, Finding, Source
 from nexus_core.plugin import Layer, Memory, SkippedFile
 from nexus_core.plugin.files import LayerReader, make_directories, real_path, write_text_atomically
-from nexus_core.plugin.memory import rank_texts
+from nexus_core.plugin.memory import rank_texts, read_forgotten_memories
 from nexus_core.plugin.text import FrontMatterError, read_front_matter, visible_line
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ MAX_NOTE_BYTES = 64 * 1024
 MAX_NAME_WORDS, MAX_NAME_CHARACTERS = 6, 60
 """Words and characters of a note in the name of its file."""
 NOTE_KINDS = ("note", "preference")
-_FINDING = "broken-note"
+_FINDING, _FORGOTTEN = "broken-note", "forgotten-note"
 _WEB = re.compile(r"https?://", re.IGNORECASE)
 
 
@@ -61,7 +62,7 @@ def search_notes(request: Request, loaded: LoadedLayers, query: MemoryQuery) -> 
     from dataclasses import replace
 
     notes = read_notes(request, loaded).memories
-    texts = [f"{note.title}\n{note.text}" for note in notes]
+    texts = [f"{_read_name(note.source.uri)}\n{note.text}" for note in notes]
     found = rank_texts(query.text, texts, entities=query.entities, limit=query.limit)
     return [replace(notes[each.place], score=each.score, reason=each.reason) for each in found]
 
@@ -120,6 +121,28 @@ def read_notes(request: Request, loaded: LoadedLayers) -> FoundNotes:
         if parsed.memory is not None:
             found.memories.append(parsed.memory)
     return found
+
+
+def diagnose_notes(request: Request, loaded: LoadedLayers) -> list[Finding]:
+    """Return findings about notes that cannot be used, and about forgotten ones."""
+    notes = read_notes(request, loaded)
+    try:
+        forgotten = read_forgotten_memories(request.home)
+    except FileError as error:
+        what = f"no note is used: {error.what}; {error.hint}"
+        return [*notes.findings, Finding(_FORGOTTEN, what, Path(error.where or request.home))]
+    hidden = (_build_forgotten_finding(request, each) for each in notes.memories if forgotten.has(each))
+    return [*notes.findings, *hidden]
+
+
+def _build_forgotten_finding(request: Request, note: Memory) -> Finding:
+    path = Path(note.source.uri)
+    place, options = path.parents[2], " --kind preference" if note.kind == "preference" else ""
+    command = f"nexus memory add TEXT{options}"
+    if note.source.trust != "user":
+        command = f"nexus{'' if place == request.cwd else f' -C {quote(str(place))}'} memory add TEXT --project"
+    what = f"this note was forgotten, so it is not used: delete the file, or add its text again with `{command}`"
+    return Finding(_FORGOTTEN, what, path, line=note.source.lines[0] if note.source.lines else 0, is_note=True)
 
 
 def _read_cached(layer: Layer, path: str) -> _ParsedNote:
@@ -203,9 +226,29 @@ def _read_note(layer: Layer, path: Path, text: str, findings: list[Finding]) -> 
             trust="user" if layer.is_own else "project",
         ),
         origin="web" if is_web else "user" if layer.is_own else "file",
-        title=path.stem.replace("-", " ").replace("_", " "),
+        title=_build_title(str(path), "" if is_web or not layer.is_own else stripped),
         time=created or 0,
     )
+
+
+def _read_name(path: str) -> str:
+    """Return the words in the name of a note's file."""
+    name = path[path.rfind(os.sep) + 1 :].removesuffix(".md")
+    return name.replace("-", " ").replace("_", " ")
+
+
+def _build_title(path: str, text: str) -> str:
+    """Return a few words for the heading of a note: the name of its file, or its first line.
+
+    Args:
+        path: The file. A long name may be the beginning of a text that `add` cut, and is no title.
+        text: The text; "" for text that is quoted, which no heading repeats outside of the quote.
+    """
+    name = _read_name(path)
+    if len(name.split()) < MAX_NAME_WORDS and len(name) < MAX_NAME_CHARACTERS:
+        return name
+    first = text.partition("\n")[0].lstrip("#").strip()
+    return first if len(first) <= MAX_NAME_CHARACTERS else ""
 
 
 def _find_line(text: str, key: str) -> int:
