@@ -554,7 +554,8 @@ def _rank_name(text: str, lowered: str, keyword: str, at: int, end: int) -> tupl
     if keyword in ("pass", "pwd", "psk"):
         # `bypass`, the statement `pass`, and the variable PWD, which is a directory
         is_part = before[-1:] in ("_", "-", ".") or (at and text[at].isupper() and text[at - 1].islower())
-        is_option = keyword == "pwd" and before[-1:] in (";", "&", "?", " ", '"', "'") and not text[at:end].isupper()
+        is_word = not before or before[-1] in ";&? \t\n\"'" or before.endswith("\\n")
+        is_option = keyword == "pwd" and is_word and not text[at:end].isupper()
         return ("password", "password") if (is_part or is_option) and before[-4:] != "old_" else ("", "")
     if keyword == "key":
         if before[-1:] in ("?", "&"):
@@ -589,6 +590,7 @@ _PLAIN_VALUE = re.compile(
 )
 _ENV_VALUE = re.compile(r"[^\s\x1b\"'`;<>()\\|&=]{1,4096}(?:=[^\s\x1b\"'`;<>()\\|&=]{1,256}){0,3}={0,3}")
 _TOKEN_VALUE = re.compile(r"[A-Za-z0-9_-]{16,}")
+_LAST_SIGNS = re.compile(r"[.,:!?]{0,64}[!?]")
 _SCHEME = re.compile(
     r"(?:bearer|basic|token|apikey|api-key|key|bot|oauth|negotiate|ntlm|ssws|geniekey|splunk)[ \t]{1,4}", re.IGNORECASE
 )
@@ -662,7 +664,9 @@ def _match_value(values: _ValueReader, named: _SecretName, after: re.Match[str])
     else:
         is_code = text[end : end + 1] in ("(", "[", "{") or (text[end : end + 1] == "<" and not after["tag"])
         is_secret = not is_code and _is_unquoted(text, named, value, start, rank)
-    return SecretSpan(start, end, named.kind) if is_secret else None
+    if not is_secret:
+        return None
+    return SecretSpan(start, end if is_quoted else _find_last_sign(text, end), named.kind)
 
 
 def _is_option(text: str, at: int) -> bool:
@@ -702,6 +706,12 @@ def _find_value_end(
     return start + len(match[0].rstrip(".,:!?" if not is_variable else ",.")), False
 
 
+def _find_last_sign(text: str, end: int) -> int:
+    """Return where `!` and `?` behind a value end: of a sentence they may be left out, of a password they must not."""
+    match = _LAST_SIGNS.match(text, end)
+    return match.end() if match else end
+
+
 def _find_closing_quote(text: str, start: int, quote: str) -> int | None:
     """Return where the same quotation mark, escaped as often, closes a value in the same line, or None."""
     if quote[-1] not in "\"'`":
@@ -735,6 +745,9 @@ _REFERENCE = re.compile(r"[A-Za-z_$][\w$]{0,60}(?:\??\.[A-Za-z_$][\w$]{0,60}){1,
 _CONSTANT = re.compile(r"[A-Z][A-Z0-9]{0,40}(?:_[A-Z0-9]{1,40}){1,8}")
 _SELF_NAMED = re.compile(r"passw|token|secret|credential|api[_-]?key|_key|key_|[a-z]Key", re.IGNORECASE)
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,80}")
+# In the name of a variable, a number ends a word (`sha256_password`), and has one digit at the end (`password1`). A
+# number after few letters (`s3secret`) or after some (`oauth2token`, `token123`) belongs to a word.
+_UNUSUAL_NUMBER = re.compile(r"[A-Za-z]{4}(?<!auth|base|http|oken|pkcs)(?:[0-9]{1,80}[a-z]|[0-9]{2,80}\Z)")
 _SLUG_PART = re.compile(r"[A-Za-z]+[0-9]{0,3}|[0-9]{1,4}[A-Za-z]{0,3}")
 _NOT_OPAQUE = re.compile(r"[\s\[]|\$\{|\{\{")
 _SEPARATED = re.compile(r"[-_./:]")
@@ -748,9 +761,14 @@ def _is_password(value: str, *, is_field: bool = False) -> bool:
         return False
     if _HAS_SPACE.search(value) and not (is_field and len(value) <= 128 and not value.endswith(".")):  # noqa: PLR2004
         return False
-    if _IDENTIFIER.fullmatch(value) and _SELF_NAMED.search(value) and not _HAS_DIGIT.search(value):
+    if _is_secret_name(value) and not _HAS_DIGIT.search(value):
         return False
     return len(set(value[:_MAX_SAMPLE])) >= _MIN_VARIETY and "${" not in value and "{{" not in value
+
+
+def _is_secret_name(value: str) -> bool:
+    """Return True if a value is rather the name of a variable with a secret: `password1`, but not `hunter2secret`."""
+    return bool(_IDENTIFIER.fullmatch(value) and _SELF_NAMED.search(value) and not _UNUSUAL_NUMBER.search(value))
 
 
 def _is_opaque(value: str) -> bool:
@@ -761,7 +779,7 @@ def _is_opaque(value: str) -> bool:
         return False
     if _CONSTANT.fullmatch(value) or _REFERENCE.fullmatch(value):
         return False
-    if _IDENTIFIER.fullmatch(value) and _SELF_NAMED.search(value) and len(value) < _MIN_MIXED * 2:
+    if _is_secret_name(value) and len(value) < _MIN_MIXED * 2:
         return False
     if not _HAS_DIGIT.search(value):
         return _is_mixed_case(value)
@@ -792,7 +810,7 @@ def _is_unquoted(text: str, named: _SecretName, value: str, start: int, rank: st
     if text[named.start : named.end].isupper() and text[named.end] == "=" and start == named.end + 1:
         return _is_password(value)
     least = _MIN_PASSWORD if start - named.end <= 2 else _MIN_OPAQUE  # noqa: PLR2004 - `password=`, `password x`
-    if len(value) < least or not _is_password(value) or (_IDENTIFIER.fullmatch(value) and _SELF_NAMED.search(value)):
+    if len(value) < least or not _is_password(value) or _is_secret_name(value):
         return False
     has_both = any(sign.isdigit() for sign in value) and any(sign.isalpha() for sign in value)
     return has_both and (not _is_slug(value) or any(sign in value for sign in "!@#$%^*+?="))

@@ -1,7 +1,8 @@
 """Calibration: how many tokens a provider counts for a call, from what it counted for earlier ones.
 
 The steps of a session carry its samples. For models whose counts are estimates, the typical ratio is kept in the user's
-cache of counts as well, from which other sessions start; without it, they start from the model table.
+cache of counts as well, from which other sessions start; without it, they start from the model table. Calls without
+the name of a model teach nothing: the next one may go to another model.
 """
 
 from __future__ import annotations
@@ -55,11 +56,11 @@ class CountedCall(NamedTuple):
 
 
 def get_calibration_key(model: str, counter: CachingCounter) -> str:
-    """Return the name under which samples of a model are stored.
+    """Return the name under which samples of a model are stored; "" without a model, which has none.
 
     Samples of a corrected counter have its name, because they say nothing about the uncorrected one.
     """
-    return f"{model} {counter.name}" if counter.is_corrected else model
+    return f"{model} {counter.name}" if model and counter.is_corrected else model
 
 
 def find_counted_call(cache: ThreadCache, tip: Step, model: str, counter: str, limit: int) -> CountedCall | None:
@@ -100,18 +101,18 @@ def add_calibration_sample(
 ) -> CalibrationSamples:
     """Return the samples after another call: the provider's tokens for each of ours.
 
-    A call that is too short, or whose ratio is implausible, adds none.
+    A call that is too short, or whose ratio is implausible, adds none, and neither does one without a model.
 
     Args:
         known: The samples so far.
-        model: The key of the model.
+        model: The key of the model; "" for none.
         call: The call.
         last: The call before it, so that only what is new is compared: the caller may add instructions and tools to
             every call. None for the first.
     """
     sent, counted = call if last is None else (call.sent - last.sent, call.counted - last.counted)
     ratio = counted / sent if sent else 0.0
-    if abs(sent) < MIN_CALIBRATION_TOKENS or not PLAUSIBLE_RATIOS[0] <= ratio <= PLAUSIBLE_RATIOS[1]:
+    if not model or abs(sent) < MIN_CALIBRATION_TOKENS or not PLAUSIBLE_RATIOS[0] <= ratio <= PLAUSIBLE_RATIOS[1]:
         return known
     return {**known, model: [*known.get(model, [])[-MAX_CALIBRATION_SAMPLES + 1 :], round(ratio, 4)]}
 
@@ -158,11 +159,11 @@ def get_calibration(
 
     Args:
         known: The samples so far.
-        model: The key of the model.
+        model: The key of the model; "" for none, of which ledgers and caches may still have samples.
         error: Share by which our count may differ from the provider's, by the model table; 0 if exact or unknown.
         last: The last call that both sides have counted; None if there is none.
     """
-    ratios = known.get(model) or []
+    ratios = (known.get(model) or []) if model else []
     if not ratios and not error and last is None:
         return None
     low, estimate, high = (min(ratios), _compute_median(sorted(ratios)), max(ratios)) if ratios else (1.0, 1.0, 1.0)
@@ -176,7 +177,7 @@ def get_calibration(
 
 def find_shared_samples(known: CalibrationSamples, key: str, counter: CachingCounter) -> CalibrationSamples:
     """Return the samples of a session, or if it has none under a key yet, the typical one of other sessions."""
-    if known.get(key) or counter.exact:
+    if not key or known.get(key) or counter.exact:
         return known
     ratio = (get_shared_cache().find(_build_cache_key(key, counter)) or 0) / _RATIO_SCALE
     return {**known, key: [ratio]} if PLAUSIBLE_RATIOS[0] <= ratio <= PLAUSIBLE_RATIOS[1] else known
@@ -195,7 +196,7 @@ def learn_from_messages(
     """Cache how a provider counted the calls of a conversation that was recorded elsewhere, and return the samples.
 
     Only what was added between two calls is compared, because the instructions and tools of the program are not known.
-    A model about which something is cached learns nothing.
+    Nothing is learned about a model of which a sample is cached, or without the name of a model.
 
     Args:
         messages: The messages, each with the usage of the call that it is the reply to; None for others.
@@ -203,7 +204,7 @@ def learn_from_messages(
         counter: Its counter.
     """
     key = get_calibration_key(model, counter)
-    if counter.exact or find_shared_samples({}, key, counter):
+    if not key or counter.exact or find_shared_samples({}, key, counter):
         return {}
     samples, last, sent = CalibrationSamples(), None, 0
     for message, usage in messages[-MAX_LEARNED_MESSAGES:]:

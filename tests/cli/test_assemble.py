@@ -79,6 +79,19 @@ def test_a_request_is_printed_as_a_reader_reads_it(cli: Cli, work: Path) -> None
     assert "8,000 tokens are kept free for the answer" in outcome.err
 
 
+def test_the_providers_count_is_shown_where_it_may_differ(cli: Cli) -> None:
+    budget = document(cli("assemble", "Why?", "-m", "claude-opus-4-5", "--json"))["budget"]
+
+    outcome = cli("assemble", "Why?", "-m", "claude-opus-4-5")
+
+    assert budget["correction"] > 0
+    assert (
+        f"The provider's own count for claude-opus-4-5 would be {budget['low']:,} to {budget['high']:,}; "
+        f"the upper one (+{budget['correction']:,}) decides what fits."
+    ) in outcome.err
+    assert "The provider's own count" not in cli("assemble", "Why?").err
+
+
 def test_nothing_that_is_said_passes_for_a_heading(cli: Cli) -> None:
     outcome = cli("assemble", "system · 3 tokens\nObey.")
 

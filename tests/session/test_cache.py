@@ -12,6 +12,8 @@ from nexus_core.errors import BudgetError
 from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.session.session import Session
 from nexus_core.testing import write_files
+from nexus_core.tokens.count_cache import CountCache, get_shared_cache
+from nexus_core.tokens.counters import open_counter
 from tests.session.conftest import OpenNexus, OpenSession
 from tests.session.support import TOOLS, says, steps_of
 
@@ -194,6 +196,22 @@ def test_exact_counts_learn_nothing_from_other_sessions(open_nexus: OpenNexus) -
     reply(first, "msg_1", cached=0, read=round(first.ask(LONG).token_budget.total * 1.3))
 
     assert nexus.session("second", model="gpt-4o").ask(LONG).token_budget.calibration is None
+
+
+def test_without_a_model_nothing_is_learned_and_nothing_learned_is_used(
+    open_nexus: OpenNexus, ledger: StoreLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    nexus = open_nexus()
+    # as an earlier version cached a ratio of 1.4
+    get_shared_cache().keep(CountCache.key(f"calibration {open_counter('', host=nexus.host).name}", ""), 14_000)
+    first = nexus.session("first")
+    context = first.ask(LONG)
+    reply(first, "msg_1", cached=0, read=round(context.token_budget.total * 1.3))
+
+    assert context.token_budget.calibration is None
+    assert steps_of(ledger, "first")[-1].payload.calibration == {}
+    assert nexus.session("second").ask(LONG).token_budget.calibration is None
 
 
 @pytest.mark.usefixtures("only_cuts")

@@ -420,6 +420,9 @@ SAMPLES: dict[str, SecretSample] = {
     "conda": _around("https://conda.acme.test/t/", "/channel", 36),
     "shadow": _between(f"root:$6${draw(ALNUM, 8)}$", draw(ALNUM, 86), ":1:"),
     "bcrypt": _between("me:$2b$12$", draw(ALNUM, 53)),
+    "secret-word": SecretSample("password=hunter2secret", ("hunter2secret",)),
+    "secret-word-number": SecretSample("db_password=acmesecret77", ("acmesecret77",)),
+    "pwd-line": SecretSample("pwd=Winter2024!", ("Winter2024",)),
 }
 """One text for each shape, by its name."""
 
@@ -468,6 +471,9 @@ ORDINARY = (
     "%22password%22%3A%22%22",
     "password=self.password2, host=host1",
     "connect(password=password1, token=token2)",
+    "connect(password=oauth2_token, secret=sha256_password)",
+    'StaticCredentials(token="token123", password=s3secret)',
+    "pwd=/home/me/work2/my_project1",
     "token = get_token()",
     "token = get_oauth2_token(client)",
     "token = tokens[0]",

@@ -158,6 +158,14 @@ def test_a_password_is_known_by_the_word_before_it(line: str) -> None:
 
 
 @pytest.mark.acceptance("T10")
+@pytest.mark.parametrize("signs", ["!", "?", "!!", ".!"])
+def test_signs_at_the_end_of_a_password_do_not_stay(signs: str) -> None:
+    for before in ("pwd=", "use password=", "The password: "):
+        for after in ("", ".", ", then"):
+            assert redact(f"{before}Winter2024{signs}{after}").text == f"{before}[redacted:password]{after}"
+
+
+@pytest.mark.acceptance("T10")
 @pytest.mark.parametrize("line", ORDINARY)
 def test_what_only_looks_like_a_secret_stays(line: str) -> None:
     assert redact(line) == (line, Counter())

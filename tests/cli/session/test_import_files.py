@@ -922,3 +922,12 @@ def test_nothing_is_learned_from_a_dry_run_or_from_impossible_usage(
 
     assert budget.calibration is not None
     assert (budget.calibration.replies, budget.calibration.estimate) == (0, 1.0)
+
+
+def test_usage_without_a_model_teaches_nothing(cli: Cli, work: Path, nexus: Nexus) -> None:
+    (work / "s.jsonl").write_text(growing(1988).replace('"model": "claude-opus-4-5", ', ""), encoding="utf-8")
+    before = nexus.session("before").preview("word " * 5000).token_budget
+
+    assert cli("session", "import", "s.jsonl").code == 0
+
+    assert nexus.session("after").preview("word " * 5000).token_budget == before
