@@ -49,6 +49,8 @@ MAX_LIMIT = 1_000
 class UnknownMethodError(UnknownNameError):
     """Raised when a dispatcher has no method of that name."""
 
+    _max_listed_names = 100  # all of them: the list ends with `send` and `shutdown`
+
 
 class InvalidParamsError(UsageError):
     """Raised when the parameters of a method are missing, unknown or of the wrong type."""

@@ -174,6 +174,16 @@ def test_a_fork_has_the_permission_level_of_its_original(make_nexus: MakeNexus) 
     assert asyncio.run(main()) == ["sandboxed", "sandboxed"]
 
 
+def test_error_for_an_unknown_method_names_every_method(make_nexus: MakeNexus) -> None:
+    async def main() -> str:
+        async with AgentPool(make_nexus()) as pool:
+            with pytest.raises(UnknownMethodError) as caught:
+                await Dispatcher(pool).dispatch("nope", {})
+            return caught.value.hint or ""
+
+    assert asyncio.run(main()) == f"known: {', '.join(sorted({*METHODS, *STREAMS}))}"
+
+
 @pytest.mark.parametrize(
     ("method", "params", "error"),
     [
