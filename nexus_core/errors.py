@@ -227,7 +227,10 @@ class ProviderError(NexusError):
         status: HTTP status of the response; None if there was none.
         attempts: Number of requests that were sent.
         said: The provider's own error message, shortened.
+        unset_variable: The environment variable of the key, if it is not set and nothing was sent; else "".
     """
+
+    unset_variable: str = ""
 
     def __init__(
         self,
@@ -238,11 +241,13 @@ class ProviderError(NexusError):
         status: int | None = None,
         attempts: int = 0,
         said: str = "",
+        unset_variable: str = "",
     ) -> None:
         super().__init__(what, where=where, hint=hint)
         self.status = status
         self.attempts = attempts
         self.said = said
+        self.unset_variable = unset_variable
 
 
 class PluginError(NexusError):
