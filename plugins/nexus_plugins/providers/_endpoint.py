@@ -233,6 +233,15 @@ class EndpointClient:
             raise self.error(str(error), secrets, hint=RESEND_HINT, status=opened.status, attempts=attempts) from None
         return False
 
+    def require_keys(self) -> None:
+        """Raise unless a request can be sent: its keys are set. Connects to nothing.
+
+        Raises:
+            EndpointError: An environment variable is not set, or cannot be a key.
+            MissingExtraError: httpx2 is not installed.
+        """
+        self._read_secrets()
+
     def error(
         self,
         what: str,
