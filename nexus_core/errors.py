@@ -227,7 +227,10 @@ class ProviderError(NexusError):
         status: HTTP status of the response; None if there was none.
         attempts: Number of requests that were sent.
         said: The provider's own error message, shortened.
+        unset_variable: The environment variable of the key, if it is not set and nothing was sent; else "".
     """
+
+    unset_variable: str = ""
 
     def __init__(
         self,
@@ -238,11 +241,13 @@ class ProviderError(NexusError):
         status: int | None = None,
         attempts: int = 0,
         said: str = "",
+        unset_variable: str = "",
     ) -> None:
         super().__init__(what, where=where, hint=hint)
         self.status = status
         self.attempts = attempts
         self.said = said
+        self.unset_variable = unset_variable
 
 
 class PluginError(NexusError):
@@ -301,11 +306,13 @@ class UnknownNameError(UsageError):
         known: The names that exist. The hint has the nearest of them, or lists them.
     """
 
+    _max_listed_names = MAX_LISTED_NAMES
+
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
-        names = sorted(known)
+        names, limit = sorted(known), self._max_listed_names
         nearest = did_you_mean(name, names) if isinstance(name, str) else ""
-        more = f" and {len(names) - MAX_LISTED_NAMES} more" if len(names) > MAX_LISTED_NAMES else ""
-        listed = f"known: {', '.join(map(_escape_name, names[:MAX_LISTED_NAMES]))}{more}"
+        more = f" and {len(names) - limit} more" if len(names) > limit else ""
+        listed = f"known: {', '.join(map(_escape_name, names[:limit]))}{more}"
         hint = nearest or (listed if names else _EMPTY_HINTS.get(kind, f"no {kind} exists"))
         super().__init__(f"unknown {kind} {_quote_name(name)}", hint=hint)
         self.kind = kind

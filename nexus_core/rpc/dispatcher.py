@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from nexus_core.agents.events import AgentEvent
     from nexus_core.rpc.pool import AgentPool
-    from nexus_core.rpc.pooled_agent import AgentTurn
+    from nexus_core.rpc.pooled_agent import AgentTurn, PooledAgent
     from nexus_core.thread.state import RecordedCall
     from nexus_core.types.messages import Usage
     from nexus_core.types.prompt import Placement
@@ -48,6 +48,8 @@ MAX_LIMIT = 1_000
 
 class UnknownMethodError(UnknownNameError):
     """Raised when a dispatcher has no method of that name."""
+
+    _max_listed_names = 100  # all of them: the list ends with `send` and `shutdown`
 
 
 class InvalidParamsError(UsageError):
@@ -133,12 +135,21 @@ class Dispatcher:
             limit: Most memories to return, up to 1,000.
         """
         _check_limit(limit)
-        agent = None if agent_id is None else self._pool.get(agent_id)
+        agent = None if agent_id is None else self._find_searching_agent(agent_id)
         found = await asyncio.to_thread(self._pool.search_memories, text, agent, limit)
         return {
             "memories": [memory_to_json(each) for each in found.memories],
             "findings": [{"code": each.code, "message": each.message} for each in found.findings],
         }
+
+    def _find_searching_agent(self, agent_id: str) -> PooledAgent:
+        """Return an agent. The error for an unknown one has the order of the parameters: the agent is not the first."""
+        try:
+            return self._pool.get(agent_id)
+        except UnknownNameError as error:
+            names = ", ".join((*METHODS["memory_search"].required, *METHODS["memory_search"].optional))
+            error.hint = f"the parameters of memory_search are {names}, in this order; {error.hint}"
+            raise
 
     async def shutdown(self) -> dict[str, Any]:
         """End the server: turns are cancelled, and what was said is stored. Return the running agents."""

@@ -166,6 +166,9 @@ def build_error(request_id: object, error: BaseException, code: int | None = Non
         body: dict[str, Any] = {"code": number, "message": "internal error", "data": {"type": type(error).__name__}}
     else:
         data = error_to_json(error)
+        if isinstance(error, ProviderError) and error.unset_variable:  # a client has an environment of its own
+            data["message"] = f"the server's environment lacks the variable {error.unset_variable}"
+            data["hint"] = "set it to the key, without quotes, where `nexus serve` runs, and start that again"
         body = {"code": number, "message": data.pop("message"), "data": data}
     return {"jsonrpc": VERSION, "error": body, "id": request_id}
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _KNOWN_FORMATS = (
     "sessions of Claude Code, Codex, Gemini CLI, pi, NEXUS3, Nexus and of the programs that `nexus_transcripts` adds, "
-    "exports of ChatGPT, messages and requests of any API are known"
+    "exports of ChatGPT, messages and requests of any API are known; docs/reference/transcripts.md lists them"
 )
 _SPECIFIC_FORMATS = (nexus.FORMAT, codex.FORMAT, claude.FORMAT, chatgpt.FORMAT, nexus3.FORMAT, gemini_cli.FORMAT)
 _GENERAL_FORMATS = (*UNSUPPORTED, pi.FORMAT, messages.FORMAT)
@@ -277,6 +277,10 @@ def _read_document(
     """Parse a single JSON document.
 
     Returns None if it is not one but most lines are JSON objects.
+
+    Raises:
+        TranscriptError: Its format is not known. Text that does not begin like JSON is in none.
+        MessageError: It begins like JSON and is invalid.
     """
     text = _join_lines(lines)
     try:
@@ -284,6 +288,8 @@ def _read_document(
     except MessageError:
         if 2 * sum(map(_is_json_object, written)) >= len(written):
             return None
+        if text.lstrip()[:1] not in ("{", "["):  # no column of a page or a note is worth a look
+            raise _build_unknown_error(format_location(account.name, 1)) from None
         raise
     if isinstance(value, list):
         return _read_list(text, value, account, formats)

@@ -482,11 +482,15 @@ class _ConversationBuilder:
             else:
                 parts += self._clean_reply_part(part, is_native=is_native)
         if not parts:
+            if all(isinstance(part, Text) for part in entry.message.parts):  # others are counted as what they are
+                self._report.count_left_out("empty-reply")
             return len(self._items)
         last = self._items[-1] if self._items else None
         if not isinstance(last, _ReplyDraft) or last.key != (entry.reply, entry.model) or last.results:
             last = _ReplyDraft(entry, time, len(self._items))
             self._items.append(last)
+        elif any(isinstance(part, Text) for part in last.parts):
+            self._report.count_changed("merged-reply")
         reasoning = next((part.api for part in parts if isinstance(part, Reasoning)), "")
         last.add(entry, parts, entry.message.api or reasoning)
         self._open_calls(last, pending)

@@ -117,7 +117,7 @@ class DocumentTurn:
         messages: Its messages.
         usage: Its token usage; None if no provider reported any.
         cost: Its cost; None if no provider reported any usage.
-        tokens: Tokens of its messages by our count.
+        tokens: Tokens of its messages by our count; those of a user message are counted as it was rendered and sent.
         is_open: True if it has not ended.
     """
 
@@ -193,7 +193,7 @@ class _DocumentBuilder:
         counts.append(format_count(calls, "tool call"))
         yield ", ".join(counts)
         usages = [turn.usage for turn in written if turn.usage]
-        yield format_usage(add_usages(usages) if usages else None, sum(turn.tokens for turn in written))
+        yield format_usage(add_usages(usages) if usages else None, _sum_tokens(turns))
         costs = [turn.cost for turn in written if turn.cost is not None]
         if costs:
             cost = add_costs(costs)
@@ -215,7 +215,7 @@ class _DocumentBuilder:
             messages=messages,
             usage=add_usages(usages) if usages else None,
             cost=self._sum_costs(turn.steps),
-            tokens=sum(step.tokens for step in _list_shown(turn)),
+            tokens=_sum_tokens([turn]),
             is_open=bool(word) and turn.is_open,
         )
 
@@ -339,6 +339,11 @@ def _get_usage(step: Step) -> Usage | None:
 def _list_shown(turn: Turn) -> list[Step]:
     """Return the steps of a turn without rendered inputs, which repeat the user message."""
     return [step for step in turn.steps if step.kind != "sealed"]
+
+
+def _sum_tokens(turns: Iterable[Turn]) -> int:
+    """Return the tokens of turns, as `session show` adds them: those of a rendered input are its message's."""
+    return sum(step.tokens for turn in turns for step in turn.steps)
 
 
 def _get_turn_title(first: Step, number: int) -> str:

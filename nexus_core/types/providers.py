@@ -105,11 +105,14 @@ class Provider:
             thread of its own, and raises a `ProviderError` if there is no reply. When the signal is set, it ends soon.
         close: Closes connections that are kept for the next call and not in use; None if there are none. Called when a
             Nexus that knows the provider is closed, while others may go on with it.
+        check: Raises a `ProviderError` if no call can be sent, for example without a key; None if nothing is checked.
+            It connects to nothing. `nexus chat -p` calls it before it begins a session.
     """
 
     name: str
     stream: Callable[[AssembledContext, CancelSignal], Iterable[ProviderEvent]]
     close: Callable[[], None] | None = None
+    check: Callable[[], None] | None = None
 
     def __post_init__(self) -> None:
         require_text(self.name, "Provider.name")
@@ -117,3 +120,5 @@ class Provider:
             raise ValueError("Provider.stream must be a function")  # noqa: TRY004 - values raise ValueError only
         if self.close is not None and not callable(self.close):
             raise ValueError("Provider.close must be a function, or None")
+        if self.check is not None and not callable(self.check):
+            raise ValueError("Provider.check must be a function, or None")

@@ -170,6 +170,16 @@ def test_a_chat_needs_a_terminal(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> N
     assert "nexus chat -p" in result.err
 
 
+def test_a_prompt_without_a_key_begins_no_session(cli: Cli, nexus: Nexus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+
+    result = cli("chat", "-p", "Hi", "-m", "claude-sonnet-4-5")
+
+    assert (result.code, result.out) == (5, "")
+    assert "the environment variable ANTHROPIC_API_KEY is not set" in result.err
+    assert list(nexus.ledger.sessions()) == []
+
+
 def test_without_a_model_it_says_how_to_set_one(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nexus_core.cli.commands.chat_setup.LOCAL_PORTS", {1: "Nothing"})
 

@@ -225,7 +225,7 @@ def test_what_does_not_fit_into_the_window_is_a_finding(cli: Cli, work: Path) ->
     [
         ({}, ["missing.jsonl"], 2, "no such file\n  at missing.jsonl"),
         ({"d/x": ""}, ["d"], 3, "is a directory\n  at d"),
-        ({"notes.md": "# Notes\n"}, ["notes.md"], 3, "not JSON: expecting value at column 1\n  at notes.md:1"),
+        ({"notes.md": "# Notes\n"}, ["notes.md"], 3, "not a transcript that Nexus knows\n  at notes.md:1"),
         ({"a.json": '[{"role": "usr", "content": ""}]'}, ["a.json"], 3, "at a.json:1, messages[0].role"),
         ({"a.json": "[]"}, ["a.json", "-n", "-1"], 2, "is not in the range"),
     ],

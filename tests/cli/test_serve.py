@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from nexus_core import Nexus, UsageError
-from nexus_core.cli.commands.rpc import read_params
+from nexus_core.cli.commands.rpc import EXAMPLES, list_method_names, read_params
 from nexus_core.rpc import Client
 from nexus_core.rpc.dispatcher import METHODS, STREAMS
 from nexus_core.rpc.server import open_listener
@@ -226,6 +226,12 @@ def test_port_in_use_is_a_clear_error(cli: Cli, work: Path) -> None:
     assert outcome.code == 2
     assert "address already in use" in outcome.err
     assert "--port 0" in outcome.err
+
+
+def test_help_of_the_command_lists_every_method() -> None:
+    listed = EXAMPLES.partition("Methods:")[2].partition("\b")[0]
+
+    assert sorted(re.findall(r"\w+", listed)) == list_method_names()
 
 
 @pytest.mark.parametrize("command", [["serve"], ["rpc", "list_agents"]])

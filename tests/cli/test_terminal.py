@@ -323,6 +323,7 @@ def test_answer_that_is_none_of_them_is_asked_again_and_then_refused(work: Path,
 
     assert screen.code == 2
     assert screen.text.count(QUESTION) == 3
+    assert "'x' is not a number from 1 to 2." in screen.text
     assert "'3' is not one of them" in screen.text
 
 

@@ -85,7 +85,7 @@ class RunningServer:
 
 
 @contextmanager
-def running_server(nexus: Nexus, provider: Provider, **shared: Any) -> Iterator[RunningServer]:
+def running_server(nexus: Nexus, provider: Provider | None, **shared: Any) -> Iterator[RunningServer]:
     """Serve a pool in another thread until the end of the block."""
     listener = open_listener(0)
     port = listener.getsockname()[1]

@@ -174,6 +174,27 @@ def test_a_fork_has_the_permission_level_of_its_original(make_nexus: MakeNexus) 
     assert asyncio.run(main()) == ["sandboxed", "sandboxed"]
 
 
+def test_search_for_an_unknown_agent_names_the_order_of_the_parameters(make_nexus: MakeNexus) -> None:
+    async def main() -> str:
+        async with AgentPool(make_nexus()) as pool:
+            await pool.create("reviewer")
+            with pytest.raises(UnknownNameError) as caught:
+                await Dispatcher(pool).dispatch("memory_search", ["reviewer", "auth"])
+            return caught.value.hint or ""
+
+    assert asyncio.run(main()).startswith("the parameters of memory_search are text, agent_id, limit, in this order")
+
+
+def test_error_for_an_unknown_method_names_every_method(make_nexus: MakeNexus) -> None:
+    async def main() -> str:
+        async with AgentPool(make_nexus()) as pool:
+            with pytest.raises(UnknownMethodError) as caught:
+                await Dispatcher(pool).dispatch("nope", {})
+            return caught.value.hint or ""
+
+    assert asyncio.run(main()) == f"known: {', '.join(sorted({*METHODS, *STREAMS}))}"
+
+
 @pytest.mark.parametrize(
     ("method", "params", "error"),
     [

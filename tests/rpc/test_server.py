@@ -83,6 +83,22 @@ def test_every_method_can_be_called(served: RunningServer) -> None:
     assert served.result("destroy_agent", agent_id="copy") == {"destroyed": ["copy"]}
 
 
+def test_missing_key_is_one_of_the_server_s_environment(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    directory = tmp_path_factory.mktemp("keyless")
+    with (
+        Nexus(directory, home=directory / "home", installed=False) as nexus,
+        running_server(nexus, None) as running,
+    ):
+        running.result("create_agent", agent_id="a", **MODEL)
+        error = running.call("send", {"agent_id": "a", "message": "Hi."})["error"]
+
+    assert (error["code"], error["message"]) == (-32005, "the server's environment lacks the variable OPENAI_API_KEY")
+    assert "where `nexus serve` runs" in error["data"]["hint"]
+
+
 def test_parameters_may_be_given_by_position(served: RunningServer) -> None:
     assert served.call("get_messages", ["a", 0, 1])["result"]["offset"] == 0
     assert get_code(served.call("get_tokens", ["a", "b"])) == -32602

@@ -123,7 +123,8 @@ def test_a_text_may_hold_what_other_programs_take_for_the_end_of_a_line() -> Non
     [
         ("", "the transcript is empty", "notes.md"),
         (" \n\n", "the transcript is empty", "notes.md"),
-        ("# Notes\n\nSome words.\n", "not JSON: expecting value at column 1", "notes.md:1"),
+        ("# Notes\n\nSome words.\n", "not a transcript that Nexus knows", "notes.md:1"),
+        ("<!DOCTYPE html>\n<html></html>\n", "not a transcript that Nexus knows", "notes.md:1"),
         ("7", "not a transcript that Nexus knows", "notes.md:1"),
         ('{"a": 1}', "not a transcript that Nexus knows", "notes.md:1"),
         ('{"a": 1}\n{"b": 2}\n', "not a transcript that Nexus knows", "notes.md:1"),

@@ -83,6 +83,16 @@ def pair(transcript: Transcript) -> tuple[list[str], list[str]]:
     return calls, [result.call_id for message in messages for result in message.tool_results]
 
 
+def test_empty_replies_and_those_that_become_one_are_reported() -> None:
+    cut, whole = (Message("assistant", text) for text in ("Partial.", "Whole."))
+
+    written = export(
+        talk(Message("user", "Rye?"), Message("assistant", ()), Message("assistant", " "), cut, whole), "pi"
+    )
+
+    assert (written.left_out, written.changed) == ({"empty-reply": 2}, {"merged-reply": 1})
+
+
 @pytest.mark.parametrize("file", OWN, ids=lambda file: file.name)
 def test_a_sample_loses_nothing_through_any_two_formats(file: Path) -> None:
     ways = list(find_lost_on_the_way(read_transcript(file.read_text(encoding="utf-8"), file.name)))

@@ -218,6 +218,21 @@ class Chat:
         if self.nexus.ledger.session(self.name) is not None:
             self.agent.session.reload()
 
+    def require_provider(self) -> None:
+        """Raise unless the model can be called, as far as is known without a connection.
+
+        Raises:
+            ProviderError: The provider cannot send a call, for example without a key.
+            UnknownNameError: There is no such provider.
+        """
+        name = self.given.get("provider")
+        if not name:
+            request = self.nexus.request(model=self.model)
+            name = self.nexus.assemble(request, must_fit=False, announce=False).provider
+        provider = self.nexus.host.providers(self.nexus.load()).get(name)
+        if provider.check is not None:
+            provider.check()
+
     def run(self, message: str) -> Iterator[AgentEvent]:
         """Start a turn and yield its events. A turn that was left open is ended first."""
         return self._watch(self.agent.run(message, interrupt=True))
@@ -301,6 +316,8 @@ def _answer_once(conversation: Chat, message: str) -> None:
 
     cli = conversation.cli
     agent = conversation.agent
+    if conversation.nexus.ledger.session(conversation.name) is None:
+        conversation.require_provider()  # before the session begins, so that a call without a key leaves none behind
     # A model that can call tools may write text before it does, and only the final reply is the answer.
     is_streamed = cli.console.is_terminal or not conversation.nexus.load().servers
     stream = cli.console.stream()

@@ -23,6 +23,12 @@ app = typer.Typer()
 
 EXAMPLES = """
 \b
+Methods:
+  create_agent, list_agents, destroy_agent, send, resume, cancel,
+  answer_permission, get_tokens, get_context, get_messages, compact, fork,
+  memory_search, shutdown
+
+\b
 Examples:
   nexus rpc create_agent reviewer role=manager
   nexus rpc send reviewer "What changed since Monday?"

@@ -66,6 +66,7 @@ class EndpointError(ProviderError):
         status: HTTP status of its response; None if there was no response.
         attempts: Number of requests that were sent.
         said: The error message in its response, truncated.
+        unset_variable: The environment variable of the key, if it is not set; else "".
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class EndpointError(ProviderError):
         status: int | None = None,
         attempts: int = 0,
         said: str = "",
+        unset_variable: str = "",
     ) -> None:
         tried = f" ({attempts} attempts)" if attempts > 1 else ""
         super().__init__(
@@ -87,6 +89,7 @@ class EndpointError(ProviderError):
             status=status,
             attempts=attempts,
             said=said,
+            unset_variable=unset_variable,
         )
         self.endpoint = endpoint
 
@@ -230,6 +233,15 @@ class EndpointClient:
             raise self.error(str(error), secrets, hint=RESEND_HINT, status=opened.status, attempts=attempts) from None
         return False
 
+    def require_keys(self) -> None:
+        """Raise unless a request can be sent: its keys are set. Connects to nothing.
+
+        Raises:
+            EndpointError: An environment variable is not set, or cannot be a key.
+            MissingExtraError: httpx2 is not installed.
+        """
+        self._read_secrets()
+
     def error(
         self,
         what: str,
@@ -275,7 +287,11 @@ class EndpointClient:
             return read_secrets([*keys, *self.endpoint.headers.values()])
         except EnvironmentVariableError as error:
             raise EndpointError(
-                str(error), endpoint=self.name, where=self.where, hint="set it to the key, without quotes"
+                str(error),
+                endpoint=self.name,
+                where=self.where,
+                hint="set it to the key, without quotes",
+                unset_variable=error.unset_variable,
             ) from None
 
     def _build_request(self, url: str, body: Mapping[str, Any], secrets: EnvironmentSecrets) -> HttpRequest:

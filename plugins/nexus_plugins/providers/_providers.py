@@ -42,11 +42,15 @@ def build_providers(loaded: LoadedLayers) -> Iterator[Provider]:
     endpoints = read_provider_settings(loaded).endpoints
     for name, endpoint in endpoints.items():
         client = EndpointClient(name, endpoint)
-        yield Provider(name=name, stream=EndpointProvider(client), close=CONNECTIONS.close_idle)
+        yield Provider(
+            name=name, stream=EndpointProvider(client), close=CONNECTIONS.close_idle, check=client.require_keys
+        )
     for api in FORMATS:
         if api not in endpoints:
             client = EndpointClient(api, _build_endpoint(loaded, api), where="provider")
-            yield Provider(name=api, stream=EndpointProvider(client), close=CONNECTIONS.close_idle)
+            yield Provider(
+                name=api, stream=EndpointProvider(client), close=CONNECTIONS.close_idle, check=client.require_keys
+            )
 
 
 def _build_endpoint(loaded: LoadedLayers, api: str) -> Endpoint:

@@ -59,7 +59,16 @@ class EnvironmentSecrets(NamedTuple):
 
 
 class EnvironmentVariableError(Exception):
-    """Raised when an environment variable is not set or not a valid key. Names it, never its value."""
+    """Raised when an environment variable is not set or not a valid key. Names it, never its value.
+
+    Args:
+        message: What is wrong with the variable.
+        unset_variable: Its name, if it is not set; else "".
+    """
+
+    def __init__(self, message: str, unset_variable: str = "") -> None:
+        super().__init__(message)
+        self.unset_variable = unset_variable
 
 
 def read_secrets(names: Iterable[str]) -> EnvironmentSecrets:
@@ -83,7 +92,7 @@ def is_variable_set(name: str) -> bool:
 
 def _read_secret(name: str) -> Secret:
     if not is_variable_set(name):
-        raise EnvironmentVariableError(f"the environment variable {name} is not set")
+        raise EnvironmentVariableError(f"the environment variable {name} is not set", name)
     # Keys often come from files, which end with a line break.
     secret = Secret(os.environ[name].strip())
     if not (secret.reveal().isascii() and secret.reveal().isprintable()):

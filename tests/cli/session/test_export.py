@@ -30,6 +30,20 @@ def test_a_session_goes_elsewhere_and_comes_back(cli: Cli, talk: Talk, work: Pat
     assert cli("ledger", "verify", "--ledger", "other.db").code == 0
 
 
+@pytest.mark.parametrize("form", ["markdown", "html"])
+def test_page_of_a_recorded_session_has_as_many_tokens_as_it_shows(cli: Cli, work: Path, form: str) -> None:
+    messages = [{"role": "user", "content": "Why does the login fail?"}, {"role": "assistant", "content": "Because."}]
+    (work / "m.jsonl").write_text("\n".join(map(json.dumps, messages)), encoding="utf-8")
+    cli("session", "record", "s", "m.jsonl")
+
+    shown = json.loads(cli("session", "show", "s", "--json").out)
+    page = cli("session", "export", "s", "--format", form).out
+
+    assert f"~{shown['session']['tokens']} tokens" in page
+    for turn in shown["turns"]:
+        assert f"~{sum(step['tokens'] for step in turn['steps'])} tokens" in page
+
+
 def test_only_its_owner_may_read_it(cli: Cli, talk: Talk, work: Path) -> None:
     talk("s", "one")
 

@@ -92,6 +92,15 @@ def test_what_is_chosen_at_a_terminal_is_imported(work: Path) -> None:
     assert "copilot-one00000" in screen.text
 
 
+@pytest.mark.slow
+def test_numbers_have_commas_or_spaces_between_and_a_refused_answer_has_a_reason(work: Path) -> None:
+    screen = run_in_terminal(["session", "import", "--ledger", "new.db"], work, keys={"Which ones?": "1,20\n1, 2\n"})
+
+    assert "'20' is not a number from 1 to 2." in screen.text
+    assert screen.text.count("Which ones?") == 2
+    assert "copilot-one00000" in screen.text
+
+
 Grow = Callable[[], None]
 
 

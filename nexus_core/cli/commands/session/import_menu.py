@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
+from nexus_core.cli.menu import describe_refused_answer, is_listed_number
 from nexus_core.cli.output import format_time
 from nexus_core.errors import NexusError, UsageError
 from nexus_core.files.places import user_home
@@ -117,17 +118,19 @@ def _ask(cli: CliContext, groups: Sequence[TranscriptGroup]) -> list[TranscriptG
     cli.console.flush_pager()
     line = ""
     for _ in range(_MAX_QUESTIONS):
-        cli.console.message("Which ones? Numbers with spaces between, a for all, q to quit:")
+        cli.console.message("Which ones? Numbers such as 1 3 or 1,3, a for all, q to quit:")
         line = sys.stdin.readline()
         if not line:
             raise typer.Abort
-        answer = line.split()
+        answer = line.replace(",", " ").split()
         if answer in ([], ["q"]):
             raise typer.Exit
         if answer == ["a"]:
             return list(groups)
-        if all(each.isascii() and each.isdigit() and 1 <= int(each) <= len(groups) for each in answer):
+        refused = next((each for each in answer if not is_listed_number(each, len(groups))), None)
+        if refused is None:
             return [groups[number] for number in sorted({int(each) - 1 for each in answer})]
+        cli.console.message(describe_refused_answer(refused, len(groups)))
     raise UsageError(f"{line.strip()!r} is not one of them", hint="nexus session import FILE")
 
 
