@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.dialects.anthropic import DIALECT
+from nexus_core.errors import MessageError
 from nexus_core.transcripts.base import (
     SCORE_NONE,
     SCORE_OWN,
@@ -391,8 +392,10 @@ def _read_reply(bodies: Sequence[dict[str, Any]], account: LineAccount, line: in
     reply = try_read(DIALECT.read_reply, body, account, line)
     if reply:
         return reply
-    parsed = try_read(DIALECT.read, {"role": "assistant", "content": body.get("content")}, account, line)
-    message = parsed or build_opaque_message("assistant", FORMAT_NAME, body)
+    try:
+        message = DIALECT.read({"role": "assistant", "content": body.get("content")})
+    except MessageError:  # the same error as above, which has a note
+        message = build_opaque_message("assistant", FORMAT_NAME, body)
     return Reply(messages=(message,), id=find_text(body, "id"), model=find_text(body, "model"))
 
 

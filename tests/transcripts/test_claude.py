@@ -350,6 +350,14 @@ def test_a_result_without_a_message_does_not_answer_a_call_before_the_user_wrote
     ) == [("ls2", "two")]
 
 
+def test_a_call_that_cannot_be_read_has_one_note() -> None:
+    call = {"type": "tool_use", "sessionId": "s", "uuid": "t", "name": "ls", "input": "text"}
+
+    notes = read(line("user", "a", None, "Look"), call).report.notes
+
+    assert [(note.line, note.text.partition(":")[0]) for note in notes] == [(2, "kept as it is")]
+
+
 def test_a_type_that_is_no_text_is_survived() -> None:
     transcript = read(line("user", "a", None, "Rye?"), {"type": ["tool_use"], "sessionId": "s", "input": {}})
 
