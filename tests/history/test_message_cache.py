@@ -84,6 +84,41 @@ def test_a_number_that_became_another_that_is_equal_is_read_again(value: object)
     assert json.dumps(written["input"]) == json.dumps({"deep": [{"n": value}]})
 
 
+def test_a_repaired_message_has_the_keys_in_their_new_order() -> None:
+    counter = Characters()
+    call: dict[str, Any] = {"type": "tool_use", "id": "not allowed", "name": "ls", "input": {"a": "x", "b": "y"}}
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": [call]}]
+    fit_messages(messages, budget=1000, counter=counter)
+
+    call["input"] = {"b": "y", "a": "x"}
+
+    (written,) = fit_messages(messages, budget=1000, counter=counter).messages[1]["content"]
+    assert list(written["input"]) == ["b", "a"]
+
+
+def test_a_shortened_message_has_the_keys_in_their_new_order() -> None:
+    counter = Characters()
+    result: dict[str, Any] = {
+        "type": "tool_result",
+        "tool_use_id": "a",
+        "content": [{"type": "text", "text": "x" * 900}],
+    }
+    result["content"].append({"type": "search_result", "source": "s", "title": "t"})
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": "Why?"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "ls", "input": {}}]},
+        {"role": "user", "content": [result]},
+    ]
+    fit_messages(messages, budget=2000, counter=counter)
+
+    result["content"][1] = {"title": "t", "source": "s", "type": "search_result"}
+
+    options: dict[str, Any] = {"budget": 700, "result_tokens": 100}
+    warm, cold = (fit_messages(messages, counter=each, **options) for each in (counter, Characters()))
+    assert json.dumps(warm.messages) == json.dumps(cold.messages)
+    assert warm.decisions == cold.decisions
+
+
 def test_a_message_that_is_changed_while_it_is_counted_is_read_again() -> None:
     message: dict[str, Any] = {"role": "user", "content": "before"}
 
