@@ -34,6 +34,7 @@ class CountedMessage(MessageLinks):
 
     Attributes:
         copy: A copy of the object that it was read from, because the caller may change the object.
+        characters: The characters of the copy.
         has_numbers: True if the copy contains a number or a boolean: equal values may be different JSON, such as 1, 1.0
             and True.
         tokens: Its tokens, and `UNCOUNTED` before they are counted.
@@ -41,11 +42,12 @@ class CountedMessage(MessageLinks):
         is_sound: True if it is known to be valid for the API of its dialect, whatever roles and ids are beside it.
     """
 
-    __slots__ = ("copy", "has_numbers", "is_sound", "size", "tokens")
+    __slots__ = ("characters", "copy", "has_numbers", "is_sound", "size", "tokens")
 
     def __init__(self, message: Message, copy: object = None) -> None:
         super().__init__(message)
         self.copy = copy
+        self.characters = 0
         self.has_numbers = True
         self.tokens = self.size = UNCOUNTED
         self.is_sound = False
@@ -70,14 +72,17 @@ class MessageCache:
         """Cache the message that was read from an object, if that is worthwhile."""
         if not is_cacheable(item):
             return
-        characters, counted.has_numbers = _measure_json(counted.copy)
-        if characters > MAX_CACHED_CHARACTERS // _MESSAGE_DIVISOR:
+        replaced = self._known.pop(id(item), None)
+        if replaced is not None:
+            self._size -= replaced.characters
+        counted.characters, counted.has_numbers = _measure_json(counted.copy)
+        if counted.characters > MAX_CACHED_CHARACTERS // _MESSAGE_DIVISOR:
             return
-        if len(self._known) >= MAX_CACHED_MESSAGES or self._size + characters > MAX_CACHED_CHARACTERS:
+        if len(self._known) >= MAX_CACHED_MESSAGES or self._size + counted.characters > MAX_CACHED_CHARACTERS:
             self._known.clear()
             self._size = 0
         self._known[id(item)] = counted
-        self._size += characters
+        self._size += counted.characters
 
 
 def is_cacheable(item: object) -> bool:

@@ -145,6 +145,17 @@ def test_no_more_characters_are_remembered_than_the_limit(monkeypatch: pytest.Mo
     assert 10 < len(counter.asked) < 20
 
 
+def test_a_message_that_is_read_again_does_not_make_others_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counted_messages, "MAX_CACHED_CHARACTERS", 1000)
+    counter = Characters()
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "small"}, {"role": "user", "content": ""}]
+    for number in range(20):
+        messages[1]["content"] = f"{number:0100}"
+        fit_messages(messages, budget=10_000, counter=counter)
+
+    assert [message.content for message in counter.asked].count("small") == 1
+
+
 def test_a_message_that_would_make_all_others_forgotten_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counted_messages, "MAX_CACHED_CHARACTERS", 1000)
     counter = Characters()
