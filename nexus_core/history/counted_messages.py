@@ -34,6 +34,7 @@ class CountedMessage(MessageLinks):
 
     Attributes:
         copy: A copy of the object that it was read from, because the caller may change the object.
+        characters: The characters of the copy.
         has_numbers: True if the copy contains a number or a boolean: equal values may be different JSON, such as 1, 1.0
             and True.
         tokens: Its tokens, and `UNCOUNTED` before they are counted.
@@ -41,11 +42,12 @@ class CountedMessage(MessageLinks):
         is_sound: True if it is known to be valid for the API of its dialect, whatever roles and ids are beside it.
     """
 
-    __slots__ = ("copy", "has_numbers", "is_sound", "size", "tokens")
+    __slots__ = ("characters", "copy", "has_numbers", "is_sound", "size", "tokens")
 
     def __init__(self, message: Message, copy: object = None) -> None:
         super().__init__(message)
         self.copy = copy
+        self.characters = 0
         self.has_numbers = True
         self.tokens = self.size = UNCOUNTED
         self.is_sound = False
@@ -70,14 +72,17 @@ class MessageCache:
         """Cache the message that was read from an object, if that is worthwhile."""
         if not is_cacheable(item):
             return
-        characters, counted.has_numbers = _measure_json(counted.copy)
-        if characters > MAX_CACHED_CHARACTERS // _MESSAGE_DIVISOR:
+        replaced = self._known.pop(id(item), None)
+        if replaced is not None:
+            self._size -= replaced.characters
+        counted.characters, counted.has_numbers = _measure_json(counted.copy)
+        if counted.characters > MAX_CACHED_CHARACTERS // _MESSAGE_DIVISOR:
             return
-        if len(self._known) >= MAX_CACHED_MESSAGES or self._size + characters > MAX_CACHED_CHARACTERS:
+        if len(self._known) >= MAX_CACHED_MESSAGES or self._size + counted.characters > MAX_CACHED_CHARACTERS:
             self._known.clear()
             self._size = 0
         self._known[id(item)] = counted
-        self._size += characters
+        self._size += counted.characters
 
 
 def is_cacheable(item: object) -> bool:
@@ -103,11 +108,14 @@ def _measure_json(value: Any) -> tuple[int, bool]:  # noqa: ANN401 - JSON has ma
 
 
 def _is_same_json(copy: Any, item: Any) -> bool:  # noqa: ANN401 - JSON has many types
-    """Return True if equal values are the same JSON too: 1, 1.0 and True are equal, and so are 0.0 and -0.0."""
+    """Return True if equal values are the same JSON: 1, 1.0 and True are equal, 0.0 and -0.0, and any order of keys."""
+    if copy is item:  # most texts and numbers, which are not copied
+        return True
     if isinstance(copy, dict):
-        return all(_is_same_json(value, item[key]) for key, value in copy.items())
+        is_ordered = isinstance(item, dict) and list(copy) == list(item)
+        return is_ordered and all(map(_is_same_json, copy.values(), item.values()))
     if isinstance(copy, list):
-        return all(map(_is_same_json, copy, item))
+        return isinstance(item, list) and all(map(_is_same_json, copy, item))
     return isinstance(copy, str) or (type(copy) is type(item) and (bool(copy) or str(copy) == str(item)))
 
 
@@ -166,6 +174,7 @@ class CountedMessages:
         self.changed: set[int] = set()  # messages that are not sent as they were given, and added ones
         self._given: dict[int, CountedMessage] = {}
         self._sent: dict[int, CountedMessage] = {}  # messages as they are sent, where a limit applies or they changed
+        self._ordered: set[int] = set()  # messages whose keys have the order of the caller's object
         self._tokens: dict[int, int] = {}  # of the messages that were counted in this call
 
     def __len__(self) -> int:
@@ -251,11 +260,24 @@ class CountedMessages:
         """Return the message as it will be sent. It may not be counted yet."""
         sent = self._sent.get(place)
         if sent is None:
-            sent = self.given(place)
+            sent = self._read_in_order(place)
             if self._limit is not None and 0 <= place < self._limit_end:
                 self._change(place, shorten_results(sent.message, self._limit, self._counter.count))
                 sent = self._sent[place]
         return sent
+
+    def _read_in_order(self, place: int) -> CountedMessage:
+        """Return the message as it was given, read again if its keys have another order now.
+
+        Only a message that may be repaired or shortened is worth that: for any other, the caller's object is returned.
+        """
+        given = self.given(place)
+        if given.copy is not None and place not in self._ordered:
+            self._ordered.add(place)
+            if not _is_same_json(given.copy, self._items[place]):
+                given = self._given[place] = self._read(place, self._items[place])
+                self._tokens.pop(place, None)
+        return given
 
     def tokens(self, place: int) -> int:
         """Return the tokens of the message as it will be sent."""

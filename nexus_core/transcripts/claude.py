@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.dialects.anthropic import DIALECT
+from nexus_core.errors import MessageError
 from nexus_core.transcripts.base import (
     SCORE_NONE,
     SCORE_OWN,
@@ -84,6 +85,13 @@ def is_message_line(value: dict[str, Any]) -> bool:
     )
 
 
+def find_chain(value: dict[str, Any]) -> str:
+    """Return the subagent that a line belongs to, "" for the main conversation."""
+    if value.get("isSidechain") is True:
+        return find_text(value, "agentId") or "sidechain"
+    return find_text(value, "parent_tool_use_id")  # set in the output of a subagent
+
+
 def read_nodes(records: Sequence[JsonLine], account: LineAccount) -> list[LineNode]:
     """Return the nodes in file order.
 
@@ -144,9 +152,7 @@ class _NodeBuilder:
 
     def build(self, name: str, record: JsonLine, *, is_message: bool) -> LineNode:
         value = record.value
-        chain = find_text(value, "parent_tool_use_id")  # set in the output of a subagent
-        if value.get("isSidechain") is True:
-            chain = find_text(value, "agentId") or "sidechain"
+        chain = find_chain(value)
         parent = self._find_parent(record, self._last.get(chain, ""))
         self._last[chain] = name
         if not is_message:
@@ -386,8 +392,10 @@ def _read_reply(bodies: Sequence[dict[str, Any]], account: LineAccount, line: in
     reply = try_read(DIALECT.read_reply, body, account, line)
     if reply:
         return reply
-    parsed = try_read(DIALECT.read, {"role": "assistant", "content": body.get("content")}, account, line)
-    message = parsed or build_opaque_message("assistant", FORMAT_NAME, body)
+    try:
+        message = DIALECT.read({"role": "assistant", "content": body.get("content")})
+    except MessageError:  # the same error as above, which has a note
+        message = build_opaque_message("assistant", FORMAT_NAME, body)
     return Reply(messages=(message,), id=find_text(body, "id"), model=find_text(body, "model"))
 
 
@@ -535,26 +543,64 @@ _BARE_BLOCKS = {"tool_use": ("assistant", "input"), "tool_result": ("user", "out
 """Types of lines that are a block without a message, as older versions wrote them: its role, and what it must have."""
 
 
-def _wrap_bare_blocks(records: Sequence[JsonLine]) -> Sequence[JsonLine]:
-    """Return the lines with a message around each bare call and result. A result answers the call before it."""
+def _wrap_bare_blocks(records: Sequence[JsonLine], account: LineAccount) -> Sequence[JsonLine]:
+    """Return the lines with a message around each bare call and result."""
     if not any(_is_bare_block(record.value) for record in records):
         return records
     wrapped: list[JsonLine] = []
-    call = ""
+    chains: dict[str, _BareCalls] = defaultdict(_BareCalls)
     for record in records:
-        if not _is_bare_block(record.value):
+        value, calls = record.value, chains[find_chain(record.value)]
+        if not _is_bare_block(value):
+            if value.get("type") == "user" and _classify_entry(value) == "said":
+                calls.give_up()
             wrapped.append(record)
             continue
-        value = record.value
         role, _ = _BARE_BLOCKS[value["type"]]
         if role == "assistant":
-            call = find_text(value, "id") or find_text(value, "uuid") or f"line-{record.number}"
-            block = {"type": "tool_use", "id": call, "name": find_text(value, "name"), "input": value["input"]}
+            block = {"type": "tool_use", "id": calls.add(record), "name": find_text(value, "name")}
+            block["input"] = value["input"]
         else:
-            name = find_text(value, "tool_use_id") or call
-            block = {"type": "tool_result", "tool_use_id": name, "content": value["output"]}
+            block = {"type": "tool_result", "tool_use_id": calls.answer(record, account), "content": value["output"]}
         wrapped.append(record._replace(value=value | {"type": role, "message": {"role": role, "content": [block]}}))
     return wrapped
+
+
+class _BareCalls:
+    """The calls on lines of their own in one chain, and which of them has no result yet."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, None] = {}  # in file order
+        self._last = ""
+        self._known: dict[str, str] = {}  # call ids by uuid, because a line may be repeated
+
+    def add(self, record: JsonLine) -> str:
+        """Return the id of a call."""
+        uuid = find_text(record.value, "uuid")
+        name = find_text(record.value, "id") or uuid or f"line-{record.number}"
+        if uuid not in self._known:
+            self._open[name] = None
+            self._last = name
+        if uuid:
+            self._known[uuid] = name
+        return name
+
+    def answer(self, record: JsonLine, account: LineAccount) -> str:
+        """Return the id of the call that a result answers: without an id, the oldest one that has no result."""
+        uuid, name = find_text(record.value, "uuid"), find_text(record.value, "tool_use_id")
+        name = name or self._known.get(uuid, "")
+        if not name:
+            if len(self._open) > 1:
+                account.note(record.number, "a result without the id of its call; taken in file order")
+            name = next(iter(self._open), self._last)
+        self._open.pop(name, None)
+        if uuid:
+            self._known[uuid] = name
+        return name
+
+    def give_up(self) -> None:
+        """Leave the calls so far without a result, because the user wrote something after them."""
+        self._open.clear()
 
 
 def _is_bare_block(value: dict[str, Any]) -> bool:
@@ -564,7 +610,7 @@ def _is_bare_block(value: dict[str, Any]) -> bool:
 
 def read_session(records: Sequence[JsonLine], account: LineAccount) -> Transcript:
     """Parse a session, or the separate file of a subagent."""
-    records = _wrap_bare_blocks(records)
+    records = _wrap_bare_blocks(records, account)
     nodes = read_nodes(records, account)
     tree = LineTree(nodes)
     path = tree.take_main_path()

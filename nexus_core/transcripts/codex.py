@@ -30,7 +30,7 @@ from nexus_core.transcripts.base import (
     try_read,
 )
 from nexus_core.transcripts.codex_writer import WRITER
-from nexus_core.transcripts.messages import is_message
+from nexus_core.transcripts.messages import is_known_responses_item, is_message
 from nexus_core.types.messages import Message, Reasoning, Usage
 
 if TYPE_CHECKING:
@@ -41,6 +41,12 @@ if TYPE_CHECKING:
 
 FORMAT_NAME = "codex"
 _MESSAGE_ROLES: dict[str, Role] = {"user": "user", "system": "system", "developer": "system"}
+_METADATA_KINDS = frozenset({"response_item", "session_meta", "turn_context", "world_state"})
+"""Lines that are metadata: an item is one if it was not sent."""
+_ENVELOPES = frozenset({"compacted", "event_msg", *_METADATA_KINDS})
+"""Types of lines that have a payload."""
+_UNSENT_ITEMS = frozenset({"ghost_snapshot"})
+"""Items that were not sent to the model."""
 
 
 class RolloutItem(NamedTuple):
@@ -64,7 +70,7 @@ class RolloutItem(NamedTuple):
 def open_envelope(record: JsonLine) -> RolloutItem:
     """Return the item of a line.
 
-    Without an envelope, its type is guessed from its fields.
+    Without an envelope, its type is guessed from its fields. One that is not an item's type is unknown.
     """
     value = record.value
     if isinstance(value.get("payload"), dict):
@@ -73,8 +79,11 @@ def open_envelope(record: JsonLine) -> RolloutItem:
         return RolloutItem(kind, payload, record)
     if "record_type" in value:
         return RolloutItem(f"record_type/{value['record_type']}", value, record)
-    if "type" in value or "role" in value:
+    name = find_text(value, "type")
+    if "role" in value or name in _UNSENT_ITEMS or is_known_responses_item(value):
         return RolloutItem("response_item", value, record)
+    if "type" in value:
+        return RolloutItem(f"{name} without a payload" if name in _ENVELOPES else name or "untyped", {}, record)
     return RolloutItem("session_meta" if "id" in value else "untyped", value, record)
 
 
@@ -323,10 +332,6 @@ class PromptMatcher:
         self._shown.clear()
 
 
-_METADATA_KINDS = frozenset({"response_item", "session_meta", "turn_context", "world_state"})
-"""Lines that are metadata: an item is one if it was not sent."""
-_UNSENT_ITEMS = frozenset({"ghost_snapshot"})
-"""Items that were not sent to the model."""
 _MAX_KEPT_PROMPTS = 100
 """Number of typed prompts that count as kept by a compaction without a `replacement_history`."""
 

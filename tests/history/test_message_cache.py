@@ -84,6 +84,41 @@ def test_a_number_that_became_another_that_is_equal_is_read_again(value: object)
     assert json.dumps(written["input"]) == json.dumps({"deep": [{"n": value}]})
 
 
+def test_a_repaired_message_has_the_keys_in_their_new_order() -> None:
+    counter = Characters()
+    call: dict[str, Any] = {"type": "tool_use", "id": "not allowed", "name": "ls", "input": {"a": "x", "b": "y"}}
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": [call]}]
+    fit_messages(messages, budget=1000, counter=counter)
+
+    call["input"] = {"b": "y", "a": "x"}
+
+    (written,) = fit_messages(messages, budget=1000, counter=counter).messages[1]["content"]
+    assert list(written["input"]) == ["b", "a"]
+
+
+def test_a_shortened_message_has_the_keys_in_their_new_order() -> None:
+    counter = Characters()
+    result: dict[str, Any] = {
+        "type": "tool_result",
+        "tool_use_id": "a",
+        "content": [{"type": "text", "text": "x" * 900}],
+    }
+    result["content"].append({"type": "search_result", "source": "s", "title": "t"})
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": "Why?"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "ls", "input": {}}]},
+        {"role": "user", "content": [result]},
+    ]
+    fit_messages(messages, budget=2000, counter=counter)
+
+    result["content"][1] = {"title": "t", "source": "s", "type": "search_result"}
+
+    options: dict[str, Any] = {"budget": 700, "result_tokens": 100}
+    warm, cold = (fit_messages(messages, counter=each, **options) for each in (counter, Characters()))
+    assert json.dumps(warm.messages) == json.dumps(cold.messages)
+    assert warm.decisions == cold.decisions
+
+
 def test_a_message_that_is_changed_while_it_is_counted_is_read_again() -> None:
     message: dict[str, Any] = {"role": "user", "content": "before"}
 
@@ -108,6 +143,17 @@ def test_no_more_characters_are_remembered_than_the_limit(monkeypatch: pytest.Mo
     fit_messages(messages, budget=10_000, counter=counter)
 
     assert 10 < len(counter.asked) < 20
+
+
+def test_a_message_that_is_read_again_does_not_make_others_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counted_messages, "MAX_CACHED_CHARACTERS", 1000)
+    counter = Characters()
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "small"}, {"role": "user", "content": ""}]
+    for number in range(20):
+        messages[1]["content"] = f"{number:0100}"
+        fit_messages(messages, budget=10_000, counter=counter)
+
+    assert [message.content for message in counter.asked].count("small") == 1
 
 
 def test_a_message_that_would_make_all_others_forgotten_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -322,6 +322,42 @@ def test_calls_and_results_without_a_message_are_read() -> None:
     assert said(transcript.entries)[1:] == ["assistant:  bash()", "tool:  = # Bakery"]
 
 
+def bare(kind: str, name: str, value: object) -> dict[str, Any]:
+    """A call or result on a line of its own, as older versions wrote it."""
+    fields = {"name": name, "input": value} if kind == "tool_use" else {"output": value}
+    return {"type": kind, "sessionId": "s", "uuid": f"{kind} {name}", **fields}
+
+
+def read_pairs(*lines: dict[str, Any]) -> list[tuple[str, str]]:
+    """The name of each call, with the text of its result."""
+    messages = read(line("user", "a", None, "Look"), *lines).messages
+    names = {call.id: call.name for message in messages for call in message.tool_calls}
+    return [(names[found.call_id], found.text) for message in messages for found in message.tool_results]
+
+
+def test_results_without_a_message_answer_their_calls_in_file_order() -> None:
+    calls = [bare("tool_use", "ls", {}), bare("tool_use", "ls2", {})]
+    results = [bare("tool_result", "r1", "one"), bare("tool_result", "r1", "one"), bare("tool_result", "r2", "two")]
+
+    assert read_pairs(*calls, *results) == [("ls", "one"), ("ls2", "two")]
+
+
+def test_a_result_without_a_message_does_not_answer_a_call_before_the_user_wrote() -> None:
+    prompt = {"type": "user", "sessionId": "s", "uuid": "b", "message": {"role": "user", "content": "Stop. Again"}}
+
+    assert read_pairs(
+        bare("tool_use", "ls", {}), prompt, bare("tool_use", "ls2", {}), bare("tool_result", "r2", "two")
+    ) == [("ls2", "two")]
+
+
+def test_a_call_that_cannot_be_read_has_one_note() -> None:
+    call = {"type": "tool_use", "sessionId": "s", "uuid": "t", "name": "ls", "input": "text"}
+
+    notes = read(line("user", "a", None, "Look"), call).report.notes
+
+    assert [(note.line, note.text.partition(":")[0]) for note in notes] == [(2, "kept as it is")]
+
+
 def test_a_type_that_is_no_text_is_survived() -> None:
     transcript = read(line("user", "a", None, "Rye?"), {"type": ["tool_use"], "sessionId": "s", "input": {}})
 

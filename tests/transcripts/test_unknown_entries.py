@@ -45,6 +45,27 @@ def test_an_unknown_entry_is_kept_counted_and_reported(name: str) -> None:
     assert note.endswith("2 times: kept, not part of a message")
 
 
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ({"type": "NEW", "text": "hot"}, "NEW"),
+        ({"type": "NEW", "payload": 5}, "NEW"),
+        ({"type": "response_item", "payload": 5}, "response_item without a payload"),
+        ({"type": "compacted", "message": "hot"}, "compacted without a payload"),
+        ({"type": ["NEW"]}, "untyped"),
+    ],
+)
+def test_an_unknown_line_of_codex_without_a_payload_is_reported(line: dict[str, Any], kind: str) -> None:
+    known = (SAMPLES / "codex.jsonl").read_text(encoding="utf-8")
+    before = read_transcript(known)
+
+    after = read_transcript(f"{known}{json.dumps(line)}\n")
+
+    assert (after.messages, after.compactions) == (before.messages, before.compactions)
+    assert after.metadata[-1].value == line
+    assert after.report.notes[-1].text == f"unknown type '{kind}', once: kept, not part of a message"
+
+
 def test_an_unknown_event_of_codex_is_reported() -> None:
     known = (SAMPLES / "codex.jsonl").read_text(encoding="utf-8")
     event = {"type": "event_msg", "timestamp": TIME, "payload": {"type": "NEW", "oven": 1}}
