@@ -7,6 +7,7 @@ aliases.py         other names of commands and options
 context.py         CliContext: console, directory and Nexus of a command, and the exit codes
 options.py         options that several commands have
 input.py           input files: text, JSON and JSON Lines, from a path or standard input
+menu.py            answers to numbered menus at a terminal
 output.py          tables, token bars, shares, times and one-line excerpts of messages
 session_lookup.py  the ledger and the session that a command names
 model_window.py    token counter and context window of a model

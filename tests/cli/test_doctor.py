@@ -33,6 +33,13 @@ def test_a_healthy_directory_exits_with_0_and_prints_nothing(cli: Cli) -> None:
     assert (outcome.code, outcome.out, outcome.err) == (0, "", "Nothing found.\n")
 
 
+def test_files_of_another_agent_are_checked_for_it_only(cli: Cli, work: Path) -> None:
+    write_files(work, {".github/copilot-instructions.md": "\u200bBe kind.\n"})
+
+    assert "hidden-characters" not in cli("doctor").out
+    assert "hidden-characters" in cli("doctor", "--as", "copilot").out
+
+
 def test_findings_are_printed_one_per_line_as_editors_read_them(cli: Cli, work: Path) -> None:
     write_files(work, {"AGENTS.md": "Be kind.\nToday is Monday.\n## Environment"})
 
