@@ -53,7 +53,7 @@ MAX_CONNECTIONS = 64
 """Connections at once; more get 503."""
 MAX_HEADER_BYTES = 32 * 1024
 MAX_OVERHEAD_BYTES = 2 * MAX_HEADER_BYTES
-"""Bytes of a request besides its body. The parser has no limit; larger ones get 400 and the end of the connection."""
+"""Bytes in a row that are not body. The parser has no limit; more get 400 and the end of the connection."""
 READ_SECONDS = 10.0
 """For the headers of a request, and for its body: a client that sends them slowly must not hold a connection."""
 SHUTDOWN_SECONDS = 5.0
@@ -307,8 +307,10 @@ class _BatchingTransport:
 class _TimedProtocol(HttpToolsProtocol):
     """HTTP/1.1 with a limit for the time between two requests and for the headers of one."""
 
+    cycle: RequestResponseCycle | None  # type: ignore[assignment]  # of the newest request; None before the first
     _deadline: asyncio.TimerHandle | None = None
-    _overhead = 0  # bytes of the request that are not its body: headers, trailers and the sizes of chunks
+    _overhead = 0  # bytes since the last ones of a body: headers, trailers or the frame of a chunk
+    _refusal: str | None = None  # the error in what was received; nothing more is read
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         joined: Any = _BatchingTransport(transport, self.loop)
@@ -321,24 +323,25 @@ class _TimedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        self._overhead += len(data)
+        if self._refusal is not None:
+            return
         self._unset_keepalive_if_required()
+        self._overhead += len(data)
         try:
-            self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade as offer:
-            self._ignore_offer(data[offer.args[0] :])
+            while data:
+                data = self._parse(data)
         except httptools.HttpParserError:
-            self.send_400_response("Invalid HTTP request received.")
+            self._refuse("Invalid HTTP request received.")
         else:
             if self._overhead > MAX_OVERHEAD_BYTES:
-                self.send_400_response("The headers are too large.")
+                self._refuse("The headers are too large.")
 
     def on_headers_complete(self) -> None:
         if not self.parser.should_upgrade():
             super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        self._overhead -= len(body)
+        self._overhead = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -346,17 +349,40 @@ class _TimedProtocol(HttpToolsProtocol):
             self._overhead = 0
             super().on_message_complete()
 
-    def _ignore_offer(self, following: bytes) -> None:
-        """Read a request that offers another protocol, such as HTTP/2 by Java's client, as if it did not.
+    def on_response_complete(self) -> None:
+        was_last = not self.pipeline
+        super().on_response_complete()
+        if self._refusal is not None and was_last and not self.transport.is_closing():
+            self.send_400_response(self._refusal)
 
-        The parser takes what follows the headers for that protocol, so it gets them again without the offer.
+    def _parse(self, data: bytes) -> bytes:
+        """Parse bytes, and return those that are to be parsed next.
+
+        A request that offers another protocol, such as HTTP/2 by Java's client, is read as if it did not. The parser
+        takes what follows the headers for that protocol, so a new one gets them again without the offer.
         """
-        method = self.parser.get_method()
-        if method == b"CONNECT":
-            self.send_400_response("This server is no proxy.")
-            return
-        headers = (b"%s: %s\r\n" % each for each in self.headers if each[0] != b"upgrade")
-        self.data_received(b"".join([method, b" ", self.url, b" HTTP/1.1\r\n", *headers, b"\r\n", following]))
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as offer:
+            method = self.parser.get_method()
+            if method == b"CONNECT":
+                raise httptools.HttpParserError("this server is not a proxy") from None
+            first = b"%s %s HTTP/%s\r\n" % (method, self.url, self.parser.get_http_version().encode())
+            headers = (b"%s: %s\r\n" % each for each in self.headers if each[0] != b"upgrade")
+            self.parser = httptools.HttpRequestParser(self)
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn's
+            return b"".join([first, *headers, b"\r\n", data[offer.args[0] :]])
+        return b""
+
+    def _refuse(self, reason: str) -> None:
+        """Read nothing more, and answer 400 when the complete requests before the error have their responses."""
+        self._refusal = reason
+        is_partial = self.cycle is not None and self.cycle.more_body
+        if self.pipeline:  # waits for the request before it
+            if is_partial:
+                self.pipeline.popleft()
+        elif is_partial or self.cycle is None or self.cycle.response_complete:
+            self.send_400_response(reason)
 
     def _restart(self) -> None:
         self._deadline = self.loop.call_later(READ_SECONDS, self._check, self.cycle)

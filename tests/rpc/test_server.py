@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 import time
@@ -12,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from nexus_core import Nexus, ProviderError, UsageError
+from nexus_core import AssembledContext, Nexus, ProviderError, UsageError
 from nexus_core.plugin import Provider, ProviderReply, TextDelta
+from nexus_core.plugin.dialects import Reply
 from nexus_core.rpc import AgentPool, protocol, server
 from nexus_core.rpc.server import open_listener
 from nexus_core.testing.fixtures import MakeNexus
@@ -42,6 +44,27 @@ def get_code(response: Any) -> Any:
     assert response["jsonrpc"] == "2.0"
     assert isinstance(response["error"]["message"], str)
     return response["error"]["code"]
+
+
+def write_request(served: RunningServer, body: bytes, *more: str, version: str = "1.1") -> bytes:
+    """Return the bytes of a request; without its length if `more` has the encoding."""
+    lines = [f"POST / HTTP/{version}", f"Host: 127.0.0.1:{served.port}", f"Authorization: Bearer {served.token}"]
+    lines += ["Content-Type: application/json", *more]
+    if not any(each.startswith("Transfer-Encoding") for each in more):
+        lines.append(f"Content-Length: {len(body)}")
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def exchange(served: RunningServer, sent: bytes) -> bytes:
+    """Send bytes, and return all that is received until the server closes the connection."""
+    with socket.create_connection(("127.0.0.1", served.port), timeout=60) as connection:
+        connection.sendall(sent)
+        with connection.makefile("rb") as answer:
+            return answer.read()
+
+
+def get_statuses(received: bytes) -> list[int]:
+    return [int(each) for each in re.findall(rb"HTTP/1\.1 (\d+) ", received)]
 
 
 # ---- requests -------------------------------------------------------------------------------------------------------
@@ -333,6 +356,89 @@ def test_request_that_offers_another_protocol_is_answered(served: RunningServer)
             assert "result" in json.load(connection.getresponse())
     finally:
         connection.close()
+
+
+@pytest.mark.parametrize(
+    ("version", "connection"), [("1.1", "Upgrade, close"), ("1.1", "close, Upgrade"), ("1.0", "Upgrade")]
+)
+def test_request_that_offers_another_protocol_and_ends_the_connection_is_answered(
+    served: RunningServer, version: str, connection: str
+) -> None:
+    offer = (f"Connection: {connection}", "Upgrade: h2c")
+    received = exchange(served, write_request(served, json.dumps(LIST).encode(), *offer, version=version))
+
+    assert get_statuses(received) == [200]
+    assert b'"result"' in received
+
+
+def test_offer_of_another_protocol_may_come_with_a_large_body(served: RunningServer) -> None:
+    body = json.dumps(LIST).encode().ljust(200_000)
+    received = exchange(served, write_request(served, body, "Connection: close, Upgrade", "Upgrade: h2c"))
+
+    assert get_statuses(received) == [200]
+
+
+def test_offers_of_another_protocol_in_one_write_are_all_answered(served: RunningServer) -> None:
+    offer = write_request(served, json.dumps(LIST).encode(), "Connection: Upgrade", "Upgrade: h2c")
+    last = write_request(served, json.dumps(LIST).encode(), "Connection: close")
+
+    assert get_statuses(exchange(served, offer * 50 + last)) == [200] * 51
+
+
+@pytest.mark.acceptance("T9")
+def test_body_in_small_chunks_is_read(served: RunningServer) -> None:
+    body = json.dumps(LIST).encode().ljust(1_000_000)
+    chunks = b"".join(b"50\r\n%s\r\n" % body[start : start + 80] for start in range(0, len(body), 80))
+    request = write_request(served, chunks + b"0\r\n\r\n", "Transfer-Encoding: chunked", "Connection: close")
+
+    assert get_statuses(exchange(served, request)) == [200]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        b"\0\0x\r\n\r\n",
+        b"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n1",
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
+        b"CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n",
+    ],
+    ids=["garbage", "two lengths", "no chunk", "proxy"],
+)
+def test_requests_before_an_error_are_answered_before_the_400(served: RunningServer, error: bytes) -> None:
+    turn = {"jsonrpc": "2.0", "method": "send", "params": {"agent_id": "a", "message": "Hello."}, "id": 2}
+    before = [
+        write_request(served, json.dumps(LIST).encode()),
+        write_request(served, json.dumps(turn).encode(), "Accept: text/event-stream"),
+        write_request(served, json.dumps(LIST).encode()),
+    ]
+    for number in range(len(before) + 1):
+        received = exchange(served, b"".join([*before[:number], error]))
+
+        assert get_statuses(received) == [200] * number + [400]
+        assert received.count(b'"result"') == number
+
+
+def test_request_before_an_error_in_another_write_is_answered(make_nexus: MakeNexus) -> None:
+    gate = Gate()
+
+    def wait(_: AssembledContext) -> Reply:
+        gate.wait()
+        return replied("Done.")
+
+    with running_server(make_nexus(), ScriptedModel(wait).provider) as served:
+        served.result("create_agent", agent_id="a", **MODEL)
+        turn = {"jsonrpc": "2.0", "method": "send", "params": {"agent_id": "a", "message": "Hello."}, "id": 2}
+        with socket.create_connection(("127.0.0.1", served.port), timeout=60) as connection:
+            connection.sendall(write_request(served, json.dumps(turn).encode()))
+            assert gate.reached.wait(60)
+            connection.sendall(b"\0\0x\r\n\r\n")
+            served.result("list_agents")
+            gate.opened.set()
+            with connection.makefile("rb") as answer:
+                received = answer.read()
+
+    assert get_statuses(received) == [200, 400]
+    assert b"Done." in received
 
 
 @pytest.mark.parametrize(
