@@ -307,6 +307,7 @@ class _BatchingTransport:
 class _TimedProtocol(HttpToolsProtocol):
     """HTTP/1.1 with a limit for the time between two requests and for the headers of one."""
 
+    cycle: RequestResponseCycle | None  # type: ignore[assignment]  # of the newest request; None before the first
     _deadline: asyncio.TimerHandle | None = None
     _overhead = 0  # bytes since the last ones of a body: headers, trailers or the frame of a chunk
     _refusal: str | None = None  # the error in what was received; nothing more is read
