@@ -234,8 +234,10 @@ class Nexus:
             model: The model whose window and tokenizer apply, or an alias; by default `provider.model` of the settings.
             options: As for `nexus_core.fit_messages`.
         """
+        from nexus_core.history.budget import require_model_name
         from nexus_core.history.fit import fit_messages
 
+        require_model_name(model or "")
         settings = self.load().settings
         return fit_messages(messages, model=settings.model_id(model), host=self.host, settings=settings, **options)
 

@@ -135,6 +135,22 @@ def require_result_limit(result_tokens: int | None) -> None:
         )
 
 
+def require_model_name(model: object) -> None:
+    """Raise a UsageError if the name of a model is not a text."""
+    if not isinstance(model, str):
+        raise UsageError(f"a model is given by its name, not {model!r}", hint='model="gpt-4o", or "" for any model')
+
+
+def require_counter(counter: object) -> None:
+    """Raise a UsageError if an object has no methods of a token counter, or is only the class of one."""
+    methods = (getattr(counter, name, None) for name in ("count", "count_messages"))
+    if isinstance(counter, type) or not all(map(callable, methods)):
+        raise UsageError(
+            f"a counter is an object with count(text) and count_messages(messages), not {counter!r}",
+            hint="counter=get_token_counter(model), for example, or None for that of the model",
+        )
+
+
 def require_within_budget(budget: TokenBudget, measured: Mapping[str, int]) -> None:
     """Raise an error if a request does not fit.
 

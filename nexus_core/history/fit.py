@@ -12,6 +12,8 @@ from nexus_core.errors import UnknownNameError
 from nexus_core.history.budget import (
     build_allowance,
     measure_fixed_cost,
+    require_counter,
+    require_model_name,
     require_result_limit,
     require_within_budget,
 )
@@ -176,13 +178,19 @@ def fit_messages(
         BudgetError: Messages that must not be left out do not fit; lists the size of each part.
         MessageError: An element of the list is not a message; the error names it.
         UnknownNameError: There is no such strategy or API.
+        UsageError: Another argument has a wrong type, such as a model that is not a text.
     """
     newest, dialects = _slice_newest(messages), get_default_registry(host)
     name = api or dialects.told(newest, len(messages) - len(newest))
     dialect = dialects.get(name or DEFAULT_DIALECT_NAME)
     require_result_limit(result_tokens)
+    require_model_name(model)
     plugins = host or get_installed_host()
-    counting = counter or open_counter(model, host=plugins, settings=settings, stored=host is not None)
+    if counter is None:
+        counting: TokenCounter = open_counter(model, host=plugins, settings=settings, stored=host is not None)
+    else:
+        require_counter(counter)
+        counting = counter
     allowance = build_allowance(model, budget, plugins, settings)
     error = getattr(counting, "error", 0.0)
     if budget is None and error:  # the window is the provider's, which may count more

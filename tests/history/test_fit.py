@@ -443,6 +443,18 @@ def test_no_tools_may_be_none_and_one_tool_alone_is_refused() -> None:
         fit_messages(say("hello"), tools={"name": "ls"}, budget=100, counter=Characters())
 
 
+@pytest.mark.parametrize("model", [None, 5])
+def test_a_model_that_is_no_text_is_refused(model: Any) -> None:
+    with pytest.raises(UsageError, match=f"a model is given by its name, not {model}"):
+        fit_messages(say("hello"), model=model)
+
+
+@pytest.mark.parametrize("counter", [5, 0, "gpt-4o", Characters])
+def test_a_counter_that_cannot_count_is_refused(counter: Any) -> None:
+    with pytest.raises(UsageError, match="a counter is an object with count"):
+        fit_messages(say("hello"), budget=100, counter=counter)
+
+
 @pytest.mark.parametrize("tokens", [-5, float("nan")])
 def test_a_counter_that_counts_nonsense_is_refused(tokens: Any) -> None:
     class Nonsense(Characters):
