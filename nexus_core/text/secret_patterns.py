@@ -633,7 +633,7 @@ class _ValueReader:
         return match
 
 
-def _match_value(values: _ValueReader, named: _SecretName, after: re.Match[str]) -> SecretSpan | None:  # noqa: PLR0911 - one for each rank
+def _match_value(values: _ValueReader, named: _SecretName, after: re.Match[str]) -> SecretSpan | None:  # noqa: C901, PLR0911 - one for each rank
     text = values.text
     separator, start, quote = after["sep"], after.end(), after["quote"]
     if text.startswith(PLACEHOLDER_PREFIX, start):
@@ -675,7 +675,7 @@ def _is_option(text: str, at: int) -> bool:
     has_lead = not text[at - 1 : at].isspace()
     lead = words[-1].lstrip("\"'`=,[(\\") if words and has_lead else ""
     before = words[-2:-1] if has_lead else words[-1:]
-    lead_word = before[0].lstrip("\"'`\\") if before else ""
+    lead_word = before[0].lstrip("\"'`=,[({\\") if before else ""
     return lead.startswith("-") or lead_word in ("set", "setx") or bool(_FISH_SET.search(" ".join(words[-4:])))
 
 
