@@ -127,7 +127,7 @@ def _print_budget(cli: CliContext, nexus: Nexus, settings: Settings, context: As
     sentence = measure.describe(budget.total, exact=contains_only_text(context.messages))
     cli.console.message(f"{sentence}{f': {parts}' if parts else ''}")
     if (budget.low, budget.high) != (budget.total, budget.total):
-        cli.console.message(_describe_provider_count(budget, context.model))
+        cli.console.message(_describe_provider_count(budget))
     kept_free = f"{budget.reserve_response:,} tokens are kept free for the answer"
     kept_free += f" and {budget.reserve_tools:,} for tool results" if budget.reserve_tools else ""
     cli.console.message(f"{kept_free}, {budget.remaining:,} are left.")
@@ -137,12 +137,12 @@ def _print_budget(cli: CliContext, nexus: Nexus, settings: Settings, context: As
         cli.console.message(visible_line(f"left out: {each}"))
 
 
-def _describe_provider_count(budget: TokenBudget, model: str) -> str:
+def _describe_provider_count(budget: TokenBudget) -> str:
     """Return a sentence about the provider's count, with the difference of its upper bound from ours."""
-    subject = f"The provider's own count{f' for {visible_line(model)}' if model else ''} would be"
-    if budget.low == budget.high:
-        return f"{subject} {budget.high:,} ({budget.correction:+,}), which decides what fits."
-    return f"{subject} {budget.low:,} to {budget.high:,}; the upper one ({budget.correction:+,}) decides what fits."
+    return (
+        f"The provider's own count would be {budget.low:,} to {budget.high:,}; "
+        f"the upper one ({budget.correction:+,}) decides what fits."
+    )
 
 
 REQUEST_SCHEMA_VERSION = 1

@@ -86,7 +86,7 @@ def test_the_providers_count_is_shown_where_it_may_differ(cli: Cli) -> None:
 
     assert budget["correction"] > 0
     assert (
-        f"The provider's own count for claude-opus-4-5 would be {budget['low']:,} to {budget['high']:,}; "
+        f"The provider's own count would be {budget['low']:,} to {budget['high']:,}; "
         f"the upper one (+{budget['correction']:,}) decides what fits."
     ) in outcome.err
     assert "The provider's own count" not in cli("assemble", "Why?").err
