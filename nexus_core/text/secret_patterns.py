@@ -675,10 +675,12 @@ def _is_option(text: str, at: int) -> bool:
     has_lead = not text[at - 1 : at].isspace()
     lead = words[-1].lstrip("\"'`=,[(\\") if words and has_lead else ""
     before = words[-2:-1] if has_lead else words[-1:]
-    lead_word = before[0].lstrip("\"'`=,[({\\") if before else ""
+    lead_word = _LEAD_END.split(before[0])[-1] if before else ""
     return lead.startswith("-") or lead_word in ("set", "setx") or bool(_FISH_SET.search(" ".join(words[-4:])))
 
 
+_LEAD_END = re.compile(r"\\+[nrt]|[^\w.-]")
+"""What is before the last word of a command in JSON: a line end as an escape, a quotation mark or a bracket."""
 _FISH_SET = re.compile(r"\bset(?: -[A-Za-z]{1,4}){1,3}(?: \w{0,64})?\Z")
 
 
