@@ -279,7 +279,10 @@ class LineAccount:
         return tuple(sorted(self._kept, key=lambda line: line.number))
 
     def report(self) -> LineReport:
-        """Return the outcomes and notes so far."""
+        """Return the outcomes and notes so far, and report the rest of the progress."""
+        if self._unreported and self.advance is not None:
+            self.advance(self._unreported)
+            self._unreported = 0
         outcomes = {outcome: tuple(sorted(numbers)) for outcome, numbers in sorted(self._outcomes.items())}
         notes = [*self._notes]
         for kind, numbers in self._unknown.items():

@@ -239,7 +239,7 @@ def test_import_reports_all_of_its_work() -> None:
     TranscriptImporter(MemoryLedger()).import_transcript(transcript, text.encode(), advance=written.append)
 
     assert sum(read) == pytest.approx(1)
-    assert sum(written) == pytest.approx(0.7)  # the rest is the transaction
+    assert sum(written) == pytest.approx(0.7, abs=0.002)  # in tenths of a percent; the rest is the transaction
 
 
 # ---- nexus context without an argument ------------------------------------------------------------------------------
