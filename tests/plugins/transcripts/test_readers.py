@@ -319,7 +319,7 @@ def test_spaces_behind_the_start_of_a_chat_of_aider_take_linear_time() -> None:
 
 
 def test_markdown_that_is_not_a_history_is_refused() -> None:
-    with pytest.raises(Exception, match="not JSON"):
+    with pytest.raises(Exception, match="not a transcript that Nexus knows"):
         read_transcript("# Notes\n\n#### A heading\n\nText.\n")
 
 
