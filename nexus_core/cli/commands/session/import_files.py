@@ -263,8 +263,6 @@ def pause_garbage_collection() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
-            gc.freeze()
-            gc.unfreeze()  # both together move all values to the oldest generation, else the next collection reads them
             gc.enable()
 
 
