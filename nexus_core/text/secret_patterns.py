@@ -679,7 +679,7 @@ def _is_option(text: str, at: int) -> bool:
     return lead.startswith("-") or lead_word in ("set", "setx") or bool(_FISH_SET.search(" ".join(words[-4:])))
 
 
-_LEAD_END = re.compile(r"\\+[nrt]|[^\w.-]")
+_LEAD_END = re.compile(r"\\{1,31}[nrt]|[^\w.-]")
 """What is before the last word of a command in JSON: a line end as an escape, a quotation mark or a bracket."""
 _FISH_SET = re.compile(r"\bset(?: -[A-Za-z]{1,4}){1,3}(?: \w{0,64})?\Z")
 

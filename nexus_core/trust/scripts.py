@@ -144,7 +144,7 @@ _CONTAINERS, _BUILDS = frozenset({"docker", "podman", "nerdctl"}), frozenset({"b
 _TEST_MODULES = frozenset({"build", "coverage", "doctest", "flask", "nose2", "nox", "pip", "pytest", "tox", "unittest"})
 # `-v ./src:/app:ro`, `--mount type=bind,src=./src,dst=/app`
 _VOLUME = re.compile(r"([^:,]+):(/[^:]*)(?::[\w,]*)?")
-_VOLUME_OPTION = re.compile(r"--?[a-z][a-z-]*=|-v")
+_VOLUME_OPTION = re.compile(r"\A(?:--?[a-z][a-z-]*=|-v)")
 _MOUNT_SOURCE = re.compile(r"(?:^|,)(?:src|source)=([^,]+)")
 _MOUNT_TARGET = re.compile(r"(?:^|,)(?:dst|destination|target)=([^,]+)")
 _COMMAND_SEPARATORS = frozenset({"&&", "||", ";", "|", "&", "then", "do", "else", "(", "{", "!"})
