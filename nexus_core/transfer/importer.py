@@ -34,7 +34,7 @@ from nexus_core.transfer.transcript_steps import (
     read_totals,
 )
 from nexus_core.types.base import blake2b
-from nexus_core.types.messages import Reasoning, Text, ToolCall, Usage
+from nexus_core.types.messages import Part, Reasoning, Text, ToolCall, Usage
 from nexus_core.types.payloads import ReplyPayload, SessionPayload, TranscriptPayload
 
 if TYPE_CHECKING:
@@ -231,13 +231,19 @@ class TranscriptImporter:
                 self._ledger.append_many(change.label, steps, after=change.after)
         record = self._ledger.session(first)
         stored = (record.payload.transcript if record else None) or TranscriptPayload()
-        if record is not None and file.subtract(stored):
+        is_older = record is not None and not total and self._is_longer(record, original.content)
+        if record is not None and file.subtract(stored) and not is_older:
             # A file that grows may name its model and directory later. The session's time of change stays.
             updated = record.payload
             if self._is_untouched(record):
                 updated = updated.merge(known.without(*(name for name in ("model", "cwd") if not getattr(known, name))))
             updated = updated.replace(transcript=stored.merge(file))
             self._ledger.update(first, data=updated.to_json(), updated=record.updated)
+
+    def _is_longer(self, record: SessionRecord, data: bytes) -> bool:
+        """True if the file that a session was imported from begins with another one, which is an older copy."""
+        known = read_original(self._ledger, record) or b""
+        return len(known) > len(data) and known.startswith(data)
 
     def _is_untouched(self, record: SessionRecord) -> bool:
         """True if the user has not continued a session: its newest step is imported."""
@@ -572,6 +578,9 @@ class _ImportPlan:
             thread = self._find_growing_thread(before, path.items[there:])
             thread = thread or (self._find_rewound_thread(before) if number == 0 else None)
             if thread is None:
+                newer = self._find_newer_thread(before, path.items[there:])
+                if newer is not None:
+                    return self._keep(path, newer.label)
                 return self._fork_session(number, there, before)
         change = None if thread is None else self._extend(number, there, before, thread)
         return change or self._keep(path, self._threads[digests[-1]].label if digests else self.label)
@@ -799,6 +808,15 @@ class _ImportPlan:
                 return thread
         return None
 
+    def _find_newer_thread(self, before: PrefixDigest, items: Sequence[PathItem]) -> ImportedThread | None:
+        """Return the thread that has more of a path's last reply than the path: the transcript is an older copy."""
+        for thread in self._known:
+            after = thread.list_after(before)[:_MAX_REPLACED_MESSAGES]
+            steps = self._read_steps(thread, after)
+            if steps and _is_shorter_copy(items, steps):
+                return thread
+        return None
+
     def _find_rewound_thread(self, before: PrefixDigest) -> ImportedThread | None:
         """Return the main thread if its end is now a branch of the transcript.
 
@@ -836,9 +854,33 @@ def _is_beginning(step: Step, entry: TranscriptEntry) -> bool:
 
     The same reply was imported while the program wrote it.
     """
-    known, now = step.messages[-1].parts, entry.message.parts
-    names = {step.payload.id if isinstance(step.payload, ReplyPayload) else "", entry.reply} - {""}
-    if len(names) > 1 or not known or len(now) < len(known) or known[:-1] != now[: len(known) - 1]:
+    return _is_same_reply(step, entry) and _begins_with(entry.message.parts, step.messages[-1].parts)
+
+
+def _is_shorter_copy(items: Sequence[PathItem], steps: Sequence[Step]) -> bool:
+    """True if items are the beginning of a reply, and results of it, of which stored steps have more."""
+    entry, *others = items
+    reply, *results = steps
+    if isinstance(entry, TranscriptCompaction) or entry.message.role != "assistant" or reply.kind != "reply":
+        return False
+    known = {part.call_id for step in results for message in step.messages for part in message.tool_results}
+    has_results = all(
+        not isinstance(item, TranscriptCompaction)
+        and item.message.tool_results
+        and known.issuperset(part.call_id for part in item.message.tool_results)
+        for item in others
+    )
+    return has_results and _is_same_reply(reply, entry) and _begins_with(reply.messages[-1].parts, entry.message.parts)
+
+
+def _is_same_reply(step: Step, entry: TranscriptEntry) -> bool:
+    """True unless a stored reply and an entry have different ids."""
+    return len({step.payload.id if isinstance(step.payload, ReplyPayload) else "", entry.reply} - {""}) <= 1
+
+
+def _begins_with(now: Sequence[Part], known: Sequence[Part]) -> bool:
+    """True if the parts of a message begin with those of another, whose last one may be cut off."""
+    if not known or len(now) < len(known) or tuple(known[:-1]) != tuple(now[: len(known) - 1]):
         return False
     last, grown = known[-1], now[len(known) - 1]
     if isinstance(last, Text | Reasoning) and type(grown) is type(last):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from nexus_core.errors import ConflictError
+from nexus_core.errors import ConflictError, MessageError
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.transfer.importer import TranscriptImporter
@@ -99,6 +100,21 @@ def test_file_growing_line_by_line_stays_one_session(ledger: MemoryLedger) -> No
     assert len(messages) == 10
     assert [each.label for each in ledger.sessions()] == [LABEL]
     assert list(ledger.verify()) == []
+
+
+@pytest.mark.parametrize("name", ["claude.jsonl", "gemini_cli.jsonl", "pi.jsonl"])
+def test_older_copy_changes_nothing(ledger: MemoryLedger, name: str) -> None:
+    lines = (SAMPLES / name).read_text(encoding="utf-8").splitlines(keepends=True)
+    imported = import_sample(ledger, name)
+    sessions = {each.label: each.tip for each in ledger.sessions(status=None)}
+    about = ledger.session(imported.label)
+
+    for length in range(1, len(lines)):
+        with suppress(MessageError):  # what has no message is no transcript
+            import_lines(ledger, "".join(lines[:length]), name)
+
+    assert {each.label: each.tip for each in ledger.sessions(status=None)} == sessions
+    assert ledger.session(imported.label) == about
 
 
 def test_later_results_refer_to_their_calls(ledger: MemoryLedger) -> None:
