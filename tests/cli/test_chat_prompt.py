@@ -250,6 +250,16 @@ def test_mistakes_have_an_error_and_the_chat_goes_on(work: Path) -> None:
         assert program.wait() == 0
 
 
+def test_a_chat_without_a_key_begins_no_session(work: Path, nexus: Nexus) -> None:
+    given = {"ANTHROPIC_API_KEY": ""}
+    with TerminalProgram(["chat", "--session", "s", "-m", "claude-sonnet-5"], work, variables=given) as program:
+        code = program.wait()
+
+    assert code != 0
+    assert "ANTHROPIC_API_KEY" in program.text
+    assert nexus.ledger.session("s") is None
+
+
 @pytest.mark.usefixtures("server")
 def test_sessions_are_listed_in_one_line_each(work: Path, nexus: Nexus) -> None:
     for label in ("chat-2026-11-18-131956", "b"):

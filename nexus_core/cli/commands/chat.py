@@ -219,12 +219,16 @@ class Chat:
             self.agent.session.reload()
 
     def require_provider(self) -> None:
-        """Raise unless the model can be called, as far as is known without a connection.
+        """Raise if the session has not begun and its model cannot be called, as far as is known without a connection.
+
+        So a call without a key leaves no session behind. One that has begun can be read and compacted without a call.
 
         Raises:
             ProviderError: The provider cannot send a call, for example without a key.
             UnknownNameError: There is no such provider.
         """
+        if self.nexus.ledger.session(self.name) is not None:
+            return
         name = self.given.get("provider")
         if not name:
             request = self.nexus.request(model=self.model)
@@ -316,8 +320,7 @@ def _answer_once(conversation: Chat, message: str) -> None:
 
     cli = conversation.cli
     agent = conversation.agent
-    if conversation.nexus.ledger.session(conversation.name) is None:
-        conversation.require_provider()  # before the session begins, so that a call without a key leaves none behind
+    conversation.require_provider()
     # A model that can call tools may write text before it does, and only the final reply is the answer.
     is_streamed = cli.console.is_terminal or not conversation.nexus.load().servers
     stream = cli.console.stream()

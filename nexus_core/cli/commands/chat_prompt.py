@@ -101,6 +101,7 @@ class TerminalChat:
     def run(self) -> None:
         """Read messages and commands until the user leaves."""
         agent = self._chat.agent  # raises at once if no model is configured
+        self._chat.require_provider()
         with self._terminal:
             self._greet(is_open=agent.session.is_open)
             self._read_messages()
