@@ -10,6 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
 
 from nexus_core.errors import UnknownNameError
 from nexus_core.files.read import READ_FLAGS
@@ -25,6 +26,7 @@ _MAX_LISTED_FILES = 2000
 """Files whose beginnings are read for a list of all transcripts: a second or two."""
 _MAX_SEARCHED_FILES = 200
 """Files whose beginnings are read for the newest of a directory: some tens of milliseconds."""
+_ESCAPED_ROOTS = ("%2F", "%2f")
 _SUBAGENTS = "subagents"
 _GEMINI_CHATS = "chats"
 _GEMINI_SUFFIXES = (".json", ".jsonl")
@@ -305,7 +307,10 @@ def _read_file(path: Path, program: str) -> TranscriptFile | None:
     if found is None:
         return None
     stat, beginning = found
-    directory = _find_gemini_directory(path) if program == "gemini" else _find_directory(beginning)
+    if program == "gemini":
+        directory = _find_gemini_directory(path)
+    else:
+        directory = _find_directory(beginning) or _find_folder_directory(path)
     return TranscriptFile(path, stat.st_size, stat.st_mtime, program, directory)
 
 
@@ -332,7 +337,8 @@ def _find_gemini_directory(path: Path) -> str:
 
 def _find_directory(beginning: bytes) -> str:
     """Return the first working directory in the lines of a file, or ""."""
-    for line in beginning.split(b"\n"):
+    lines = beginning.split(b"\n")
+    for line in lines:
         try:
             value = json.loads(line)
         except (ValueError, RecursionError):
@@ -340,7 +346,27 @@ def _find_directory(beginning: bytes) -> str:
         found = _get_cwd(value) or _get_cwd(value.get("payload") if isinstance(value, dict) else None)
         if found or (found := _find_nested_cwd(value)):
             return found
+    return _find_member_cwd(lines)
+
+
+def _find_member_cwd(lines: Sequence[bytes]) -> str:
+    """Return the working directory among the members of an indented document, or ""."""
+    if len(lines) == 1 or lines[0].strip() != b"{":
+        return ""
+    indent = lines[1][: len(lines[1]) - len(lines[1].lstrip())]
+    for line in lines[1:]:
+        if line.startswith(indent + b'"cwd":'):
+            try:
+                return _get_cwd(json.loads(b"{%b}" % line.strip().rstrip(b",")))
+            except ValueError:
+                return ""
     return ""
+
+
+def _find_folder_directory(path: Path) -> str:
+    """Return the working directory whose escaped path is the name of a folder around a file, as Grok CLI has it."""
+    named = (unquote(folder.name) for folder in path.parents if folder.name.startswith(_ESCAPED_ROOTS))
+    return next(named, "")
 
 
 def _resolve(directory: str) -> str:

@@ -6,6 +6,7 @@ import json
 import os
 from hashlib import sha256
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -258,6 +259,26 @@ def test_the_state_of_openhands_names_its_directory(home: Path, work: Path) -> N
     found = find_transcripts("openhands", work, [TranscriptReader("openhands", "OpenHands", "m:FORMAT", (place,))])
 
     assert [each.path.name for each in found] == ["base_state.json"]
+
+
+def test_a_document_and_an_escaped_folder_name_their_directory(home: Path, work: Path) -> None:
+    other = json.dumps({"cwd": "/elsewhere"})
+    document = {"id": "h", "cwd": str(work), "messages": [{"cwd": "/elsewhere"}]}
+    nested = {"id": "n", "messages": [{"cwd": str(work)}]}
+    write_files(
+        home,
+        {
+            f".agent/{quote(str(work), safe='')}/1/escaped.jsonl": '{"type": "user"}\n',
+            f".agent/{quote(str(work), safe='')}/1/another.jsonl": other,
+            ".agent/x/1/document.jsonl": json.dumps(document, indent=2),
+            ".agent/x/1/nested.jsonl": json.dumps(nested, indent=2),
+        },
+    )
+    place = TranscriptLocation("~/.agent", "*/*/*.jsonl")
+
+    found = find_transcripts("agent", work, [TranscriptReader("agent", "Agent", "m:FORMAT", (place,))])
+
+    assert sorted(each.path.name for each in found) == ["document.jsonl", "escaped.jsonl"]
 
 
 def test_the_newest_transcripts_are_also_those_of_readers(home: Path) -> None:
