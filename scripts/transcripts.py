@@ -27,11 +27,11 @@ def main(directories: list[str]) -> None:
     below = [path for directory in directories for path in Path(directory).rglob("*")]
     files = sorted(path for path in [*SAMPLES.iterdir(), *AGENTS.iterdir(), *below] if path.is_file())
     imported = {path: import_file(path) for path in files}
-    print_imports(imported)
-    print_round_trips([path for path, found in imported.items() if not found.refused])
+    print_import_table(imported)
+    print_round_trip_table([path for path, found in imported.items() if not found.refused])
 
 
-def print_imports(imported: dict[Path, ImportedFile]) -> None:
+def print_import_table(imported: dict[Path, ImportedFile]) -> None:
     """Print by format how many files were tried, and what became of their texts, calls and results."""
     rows: dict[str, Counter[str]] = defaultdict(Counter)
     for found in imported.values():
@@ -47,7 +47,7 @@ def print_imports(imported: dict[Path, ImportedFile]) -> None:
             print(*(f"    {each[:SHOWN]!r}\n" for each in found.missing), sep="", end="")
 
 
-def print_round_trips(files: list[Path]) -> None:
+def print_round_trip_table(files: list[Path]) -> None:
     """Print by format of the first file and of the second how many ways there and back lose nothing."""
     tried: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for path in files:

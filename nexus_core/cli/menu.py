@@ -9,7 +9,7 @@ _MAX_DIGITS = 9
 """More than any menu has numbers; Python converts none of thousands of digits."""
 
 
-def is_listed_number(answer: str, last: int) -> bool:
+def is_menu_number(answer: str, last: int) -> bool:
     """Return True if an answer is a number from 1 to the last of a menu."""
     is_number = answer.isascii() and answer.isdigit() and len(answer) <= _MAX_DIGITS
     return is_number and 1 <= int(answer) <= last

@@ -240,15 +240,15 @@ class CountedMessages:
     def restore(self, places: range) -> None:
         """Send some messages as they were given again."""
         for place in places:
-            self._change(place, self.given(place).message)
+            self._change(place, self.get_given(place).message)
 
     def _change(self, place: int, message: Message) -> None:
-        given = self.given(place)
+        given = self.get_given(place)
         self._sent[place] = given if message is given.message else CountedMessage(message)
         (self.changed.discard if message is given.message else self.changed.add)(place)
         self._tokens.pop(place, None)
 
-    def given(self, place: int) -> CountedMessage:
+    def get_given(self, place: int) -> CountedMessage:
         """Return the message as it was given. It may not be counted yet."""
         given = self._given.get(place)
         if given is None:
@@ -271,7 +271,7 @@ class CountedMessages:
 
         Only a message that may be repaired or shortened is worth that: for any other, the caller's object is returned.
         """
-        given = self.given(place)
+        given = self.get_given(place)
         if given.copy is not None and place not in self._ordered:
             self._ordered.add(place)
             if not _is_same_json(given.copy, self._items[place]):
@@ -283,7 +283,7 @@ class CountedMessages:
         """Return the tokens of the message as it will be sent."""
         tokens = self._tokens.get(place)
         if tokens is None:
-            known = self._sent.get(place) or self._given.get(place) or self.given(place)
+            known = self._sent.get(place) or self._given.get(place) or self.get_given(place)
             tokens = known.tokens if known.tokens != UNCOUNTED else self._count(place, known)
             if self._limit is not None and tokens > self._limit:  # otherwise no part of it can be too long
                 tokens = self._count(place, self.sent(place))
@@ -299,7 +299,7 @@ class CountedMessages:
 
     def whole(self, place: int) -> int:
         """Return the tokens of the message as it was given."""
-        return self._count(place, self.given(place))
+        return self._count(place, self.get_given(place))
 
     def sound(self, places: list[int]) -> list[CountedMessage] | None:
         """Return each message as it will be sent, or None unless all are known to be valid by themselves.
@@ -319,9 +319,9 @@ class CountedMessages:
             sound.append(known)
         return sound
 
-    def note_sound(self, place: int) -> None:
+    def mark_sound(self, place: int) -> None:
         """Store in the cache that a message is valid by itself."""
-        given = self.given(place)
+        given = self.get_given(place)
         given.is_sound = has_plain_parts(given.message, self._speaking.rules)
 
     def known(self, places: range) -> int | None:

@@ -205,7 +205,7 @@ def fit_messages(
         available = allowance.available
         if allowance.calibration is not None:
             available = allowance.calibration.compute_available(available)
-        message_fit = _MessageFit(
+        message_fit = _MessageFitter(
             CountedMessages(items, dialect, counting),
             dialect,
             truncation,
@@ -319,7 +319,7 @@ class _FittedMessages(NamedTuple):
     findings: tuple[Finding, ...]
 
 
-class _MessageFit:
+class _MessageFitter:
     """One list of messages that is fitted into a budget.
 
     Args:
@@ -456,17 +456,17 @@ class _MessageFit:
         return select(groups, budget, self._truncation, self._pinned, first_role=self._first_role)
 
     def _groups(self, size: Callable[[int], int]) -> LazyGroups:
-        return LazyGroups(self._window.given, self._begin, len(self._window), size)
+        return LazyGroups(self._window.get_given, self._begin, len(self._window), size)
 
     def _spoken(self) -> Iterator[int]:
         """Yield the indices of all messages but instructions."""
-        return (place for place in range(len(self._window)) if self._window.given(place).role != "system")
+        return (place for place in range(len(self._window)) if self._window.get_given(place).role != "system")
 
     def _find_open_input(self) -> tuple[int, ...]:
         """Return the index of the user message that has no final reply yet, if there is one."""
         is_reply = False  # True if the next message is the assistant's too, and so belongs to the same reply
         for place in reversed(range(self._begin, len(self._window))):
-            message = self._window.given(place)
+            message = self._window.get_given(place)
             if message.role == "user" and not message.results:
                 return (place,)
             if message.role == "assistant" and not message.calls and not is_reply:
@@ -498,7 +498,7 @@ class _MessageFit:
         for index, message in mended.messages:
             place = None if index is None else places[index]
             tokens += window.size(message) if place is None else window.tokens(place)
-            is_given = place is not None and place != NOTICE_PLACE and message is window.given(place).message
+            is_given = place is not None and place != NOTICE_PLACE and message is window.get_given(place).message
             messages.append((place if is_given else None, message))
         findings = tuple(
             finding if finding.index is None else replace(finding, index=places[finding.index])
@@ -506,7 +506,7 @@ class _MessageFit:
         )
         for place, _ in messages:
             if place is not None:  # findings about an unchanged message concern its neighbours
-                window.note_sound(place)
+                window.mark_sound(place)
         # The byte count of a message already includes what repair may add to it.
         size, decisions = (
             sum(map(window.bytes, places)),
@@ -518,7 +518,7 @@ class _MessageFit:
         """Return True if messages are left out before a message that is not the user's."""
         if not self._adds_notice or not kept or kept[0].first == self._begin:
             return False
-        first = self._window.given(kept[0].first)
+        first = self._window.get_given(kept[0].first)
         return first.role != "user" or bool(first.results)
 
     def _left_out(self, kept: Sequence[IndexRange], *, has_notice: bool) -> Iterator[Decision]:
@@ -537,7 +537,7 @@ class _MessageFit:
         window = self._window
         for place in places:
             if place in window.changed and place != NOTICE_PLACE:
-                is_hidden = count_media(window.given(place).message) > count_media(window.sent(place).message)
+                is_hidden = count_media(window.get_given(place).message) > count_media(window.sent(place).message)
                 yield Decision(
                     action="masked" if is_hidden else "shortened",
                     rule=REQUEST_BYTES_RULE if place in self._masked_for_bytes else RESULT_TOKENS_RULE,

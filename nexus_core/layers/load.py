@@ -67,7 +67,7 @@ def load_layers(host: Host, request: Request, *, unreadable: list[FileError] | N
         configs=tuple(guarded.configs),
         settings=settings,
         servers=find_servers(settings, guarded.configs, guarded.active),
-        active=(*([home] if home is not None else ()), *map(decisions.complete, guarded.active)),
+        active=(*([home] if home is not None else ()), *map(decisions.with_code_digests, guarded.active)),
         skipped=(*skipped, *chosen.skipped),
         findings=(
             *foreign,
@@ -124,7 +124,7 @@ class _ApprovalDecisions:
             self._find_outdated(part)
         return decision
 
-    def complete(self, part: ActiveSetting) -> ActiveSetting:
+    def with_code_digests(self, part: ActiveSetting) -> ActiveSetting:
         """Return a part with the digests of its code, if all of it was read, so that a later change can be detected."""
         if part.decision != "allowed" or part.pointer.startswith(f"/{SERVERS}/"):
             return part

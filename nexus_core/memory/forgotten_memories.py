@@ -89,7 +89,7 @@ def record_forgotten_memories(
         write_text_atomically(path, json.dumps({"schema": 1, "forgotten": entries}, indent=2) + "\n")
 
 
-def lift_forgetting(home: Path, *, ids: Collection[str], uris: Collection[str]) -> bool:
+def restore_forgotten(home: Path, *, ids: Collection[str], uris: Collection[str]) -> bool:
     """Take memories off the list, because the user added them again.
 
     The records of removed files stay.

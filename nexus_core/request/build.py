@@ -121,7 +121,7 @@ class CallPlan(NamedTuple):
         """Tokens of system prompt and tools."""
         return self.window.prefix_sizer.count_tokens(self.prefix)
 
-    def complete(self, step: Step) -> CallPlan:
+    def with_stored_step(self, step: Step) -> CallPlan:
         """Return the plan after its pending step was stored: the input is the stored one, and nothing is pending."""
         payload = step.payload
         if not step.messages or not isinstance(payload, RenderedPayload):

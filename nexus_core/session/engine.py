@@ -158,7 +158,7 @@ class Engine:
                 except ConflictError:  # another writer may have stored the rendered input first; then theirs counts
                     state = None
                     continue
-                tip, plan = stored.id, plan.complete(stored)
+                tip, plan = stored.id, plan.with_stored_step(stored)
             return (yield from blocking(self._assemble_next, plan, tip, compactions))
         raise build_contention_error(self.label)
 

@@ -207,7 +207,7 @@ class EventMatcher:
         """Return True if the file has a message item of that role."""
         return bool(self._messages[role][0])
 
-    def is_only_shown(self, item: RolloutItem) -> bool:
+    def is_from_event_only(self, item: RolloutItem) -> bool:
         """Return True for the event of a call or of reasoning in a file that has no item of either kind."""
         if item.inner_kind in _REASONING_EVENTS:
             return not self._has_reasoning
@@ -431,7 +431,7 @@ class RolloutReader:
             )
             self._add(entry)
             return
-        if self._events.is_only_shown(item) and (messages := self._read_shown(item)):
+        if self._events.is_from_event_only(item) and (messages := self._read_shown(item)):
             self._account.note(number, "taken from what was shown; what was sent is not in the file")
             for message in messages:
                 self._add(_build_entry(item, message, self._model))

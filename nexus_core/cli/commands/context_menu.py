@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from nexus_core.cli.input import get_input_size
-from nexus_core.cli.menu import describe_refused_answer, is_listed_number
+from nexus_core.cli.menu import describe_refused_answer, is_menu_number
 from nexus_core.cli.output import excerpt_message, format_time
 from nexus_core.errors import NexusError, UsageError
 from nexus_core.files.places import user_home
@@ -158,7 +158,7 @@ def _ask(cli: CliContext, number: int) -> int | None:
             return None
         if not answer:
             return 0
-        if is_listed_number(answer, number):
+        if is_menu_number(answer, number):
             return int(answer) - 1
         cli.console.message(describe_refused_answer(answer, number))
     hint = "nexus context FILE, or nexus context -C . for this directory"

@@ -16,7 +16,7 @@ from nexus_core.cli.output import format_time
 from nexus_core.cli.session_lookup import LedgerOption, build_session_option, find_session, open_ledger_nexus
 from nexus_core.errors import UsageError
 from nexus_core.files.places import expand_user
-from nexus_core.memory.forgotten_memories import lift_forgetting, read_forgotten_memories, record_forgotten_memories
+from nexus_core.memory.forgotten_memories import read_forgotten_memories, record_forgotten_memories, restore_forgotten
 from nexus_core.memory.recall import (
     build_memory_query,
     diagnose_source,
@@ -233,7 +233,7 @@ def add(
         new = Memory(text=text, kind="preference" if kind == "preference" else "note", source=origin, title=title)
         noted = None if title else _find_noted(cli, view, new)
         path = noted.source.uri if noted else store.add(replace(new, time=time.time_ns() // 1_000_000))
-        was_forgotten = any(view.forgotten) and _lift_forgetting(nexus, view, store.name, path, noted)
+        was_forgotten = any(view.forgotten) and _restore_forgotten(nexus, view, store.name, path, noted)
         view.print_findings(cli)
     if json:
         cli.console.json({"schema": 1, "path": path, "was_forgotten": was_forgotten})
@@ -252,7 +252,7 @@ def _find_noted(cli: CliContext, view: MemoryCatalog, new: Memory) -> Memory | N
     return min(same, key=view.forgotten.has, default=None)
 
 
-def _lift_forgetting(nexus: Nexus, view: MemoryCatalog, source: str, path: str, noted: Memory | None) -> bool:
+def _restore_forgotten(nexus: Nexus, view: MemoryCatalog, source: str, path: str, noted: Memory | None) -> bool:
     """Have a note used again, since adding it is a newer decision than forgetting it. True if it was forgotten."""
     ids = {noted.id} if noted else set[str]()
     if not noted:
@@ -260,7 +260,7 @@ def _lift_forgetting(nexus: Nexus, view: MemoryCatalog, source: str, path: str, 
         sources = nexus.host.memory_sources(view.request, loaded, nexus.ledger)
         memories, _ = list_source(sources.get(source), view.build_query())
         ids = {memory.id for memory in memories if memory.source.uri == path}
-    return lift_forgetting(view.request.home, ids=ids, uris={path})
+    return restore_forgotten(view.request.home, ids=ids, uris={path})
 
 
 def _find_memory(cli: CliContext, view: MemoryCatalog, name: str) -> tuple[MemorySource, Memory]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
-from nexus_core.cli.menu import describe_refused_answer, is_listed_number
+from nexus_core.cli.menu import describe_refused_answer, is_menu_number
 from nexus_core.cli.output import format_time
 from nexus_core.errors import NexusError, UsageError
 from nexus_core.files.places import user_home
@@ -127,7 +127,7 @@ def _ask(cli: CliContext, groups: Sequence[TranscriptGroup]) -> list[TranscriptG
             raise typer.Exit
         if answer == ["a"]:
             return list(groups)
-        refused = next((each for each in answer if not is_listed_number(each, len(groups))), None)
+        refused = next((each for each in answer if not is_menu_number(each, len(groups))), None)
         if refused is None:
             return [groups[number] for number in sorted({int(each) - 1 for each in answer})]
         cli.console.message(describe_refused_answer(refused, len(groups)))
