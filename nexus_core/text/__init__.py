@@ -3,7 +3,8 @@
 console.py          terminal output: data, messages, tables, a pager and progress
 layout.py           tables and sentences that fit the width of a terminal
 markdown.py         Markdown formatted for a terminal
-text_stream.py      text and Markdown that arrive in pieces
+markdown_stream.py  Markdown that arrives in pieces, on a terminal
+text_stream.py      text that arrives in pieces
 safety.py           hidden characters, forged markers and fences
 secrets.py          redaction of API keys, passwords and tokens
 secret_patterns.py  detection of secrets by prefix, name and armor

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Literal, Self, TextIO
 from nexus_core.errors import FileError
 from nexus_core.text.layout import COLUMN_GAP, lay_out_table, wrap_line
 from nexus_core.text.safety import visible, visible_json, visible_line
+from nexus_core.text.text_stream import TextStream
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping, Sequence
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from rich.spinner import Spinner
 
     from nexus_core.text.layout import TableLine
-    from nexus_core.text.text_stream import TextStream
 
 ConsoleStyle = Literal["plain", "bold", "dim", "red", "green", "yellow", "blue", "magenta", "cyan"]
 
@@ -125,10 +125,10 @@ class Console:
 
     def stream(self) -> TextStream:
         """Return a stream for a text that arrives in pieces: formatted Markdown on a terminal, plain text elsewhere."""
-        from nexus_core.text.text_stream import MarkdownStream, TextStream
-
         if not self.is_rich:
             return TextStream(self._write_piece)
+        from nexus_core.text.markdown_stream import MarkdownStream
+
         color = _has_styles(self._out)
         return MarkdownStream(self._write_piece, lambda: _measure_terminal(self._out), color=color)
 

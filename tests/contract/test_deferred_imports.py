@@ -19,7 +19,7 @@ DEFERRED = {
     "nexus_core.config.schema",
     "nexus_core.config.validate",
     "nexus_core.text.markdown",
-    "nexus_core.text.text_stream",
+    "nexus_core.text.markdown_stream",
     "nexus_core.text.yaml_head",
     "nexus_plugins.ledger.sqlite",
     "nexus_plugins.ledger.sqlite.database",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from itertools import pairwise
 
 import pyte
@@ -9,8 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nexus_core.text.markdown_stream import MarkdownStream, find_block_end
 from nexus_core.text.safety import visible
-from nexus_core.text.text_stream import MarkdownStream, TextStream, find_block_end
+from nexus_core.text.text_stream import TextStream
+from tests.conftest import ROOT
 from tests.effort import examples
 
 MARKDOWN = """# Title
@@ -104,3 +108,14 @@ def test_plain_text_is_escaped_the_same_however_it_is_cut_into_pieces(text: str,
 )
 def test_a_block_ends_where_the_next_begins(text: str, end: int | None) -> None:
     assert find_block_end(text) == end
+
+
+def test_a_piped_text_needs_nothing_that_draws_on_a_terminal() -> None:
+    code = (
+        "import sys; from nexus_core.text.console import Console; stream = Console().stream();"
+        "stream.write('Hi.'); stream.close(); print('rich' in sys.modules)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert done.stdout == "Hi.\nFalse\n"
