@@ -50,8 +50,12 @@ WATCHED = ("open", "os.system", "os.exec", "os.posix_spawn", "subprocess.Popen",
 
 _events: list[tuple[str, str]] | None = None
 
-for _name, _content in FILES.items():  # what dialects plugins add is looked up once
-    read_transcript(_content.decode(), _name, formats=FORMATS)
+
+@pytest.fixture(scope="module", autouse=True)
+def installed_dialects() -> None:
+    """Look up what dialects plugins add, which is done once; tests of other files may have had it forgotten."""
+    for name, content in FILES.items():
+        read_transcript(content.decode(), name, formats=FORMATS)
 
 
 def _watch(event: str, arguments: tuple[Any, ...]) -> None:
