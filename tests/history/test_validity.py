@@ -244,15 +244,16 @@ def long_lists(draw: st.DrawFn) -> tuple[str, list[Body]]:
     api = draw(st.sampled_from(API_NAMES))
     turns: list[Any] = []
     for piece in range(draw(st.integers(1, 5))):
-        if draw(st.integers(0, 2)):
+        if piece == 0 or draw(st.integers(0, 2)):
             turns += draw(sound_turns(10 * piece))
         else:
             turns += draw(ANYTHING)[:3]
     elements = WRITERS[api](turns)
-    if draw(st.booleans()):
-        elements = draw(mutated(elements))
-    if draw(st.booleans()):
-        elements = [draw(changed(element)) for element in elements]
+    match draw(st.sampled_from(["sound", "mutated", "changed"])):
+        case "mutated":
+            elements = draw(mutated(elements))
+        case "changed":
+            elements = [draw(changed(element)) for element in elements]
     return api, elements
 
 

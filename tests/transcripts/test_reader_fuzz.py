@@ -52,10 +52,13 @@ _events: list[tuple[str, str]] | None = None
 
 
 @pytest.fixture(scope="module", autouse=True)
-def installed_dialects() -> None:
-    """Look up what dialects plugins add, which is done once; tests of other files may have had it forgotten."""
+def loaded_modules() -> None:
+    """Load what an import needs, and look up the dialects of plugins, so that no example is blamed for it."""
     for name, content in FILES.items():
-        read_transcript(content.decode(), name, formats=FORMATS)
+        transcript = read_transcript(content.decode(), name, formats=FORMATS)
+        ledger = MemoryLedger()
+        TranscriptImporter(ledger).import_transcript(transcript, content, file_name=name)
+        assert list(ledger.verify()) == []
 
 
 def _watch(event: str, arguments: tuple[Any, ...]) -> None:
