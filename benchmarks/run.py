@@ -76,7 +76,7 @@ BENCHMARKS = (
     Benchmark("memory", "Search in conversations"),
     Benchmark("servers", "MCP servers"),
     Benchmark("journeys", "Modules on the way", peers=True),
-    Benchmark("agents", "Turns of agents", peers=True),
+    Benchmark("agent_turns", "Turns of agents", peers=True),
     Benchmark("chat", "The first token, and the recorder", peers=True),
     Benchmark("serve", "Requests to the server"),
     Benchmark("memory_use", "Memory of long processes"),

@@ -1,6 +1,6 @@
 """Overhead of an agent's turn beside other frameworks, and what agents of a pool cost.
 
-    python benchmarks/agents.py [-n TURNS] [--quick] [--cache DIR] [--without-peers] [--json FILE]
+    python benchmarks/agent_turns.py [-n TURNS] [--quick] [--cache DIR] [--without-peers] [--json FILE]
 
 A turn is: a user message, a model that answers at once and calls one tool, the tool, and the final reply. Every
 framework has the same fake model and the same tool; each runs in a process of its own, in rounds that take turns, and
