@@ -128,7 +128,6 @@ def count_in(venv: Venv, key: str, messages: int) -> Journey:
 def count_inside(key: str, messages: int) -> dict[str, int]:
     """The numbers of a way, in this process."""
     sys.path.remove(str(ROOT))  # what is measured is installed; an editable installation has the path once more
-    sys.path[:] = [each for each in sys.path if Path(each) != ROOT / "benchmarks"]  # agents.py has the name of a peer
     way = WAYS[key]
     with tempfile.TemporaryDirectory() as scratch:
         os.chdir(scratch)
