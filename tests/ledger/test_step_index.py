@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -447,6 +448,7 @@ def test_search_finds_the_newest_places_of_a_frequent_word(
     for name in ("a", "b", "c"):
         ledger.create(name, data={"cwd": f"/{name}"})
         tell(ledger, name, *(f"Bread {name}{number}" for number in range(3)), *["Water."] * 8)
+        time.sleep(0.002)  # sessions of the same millisecond are in no order
 
     everywhere, there = ask(ledger, "bread"), ask(ledger, "bread", directory="/a")
 
