@@ -27,6 +27,7 @@ _MAX_LISTED_FILES = 2000
 _MAX_SEARCHED_FILES = 200
 """Files whose beginnings are read for the newest of a directory: some tens of milliseconds."""
 _ESCAPED_ROOTS = ("%2F", "%2f")
+"""Beginnings of the escaped path of a directory."""
 _SUBAGENTS = "subagents"
 _GEMINI_CHATS = "chats"
 _GEMINI_SUFFIXES = (".json", ".jsonl")
@@ -358,7 +359,7 @@ def _find_member_cwd(lines: Sequence[bytes]) -> str:
         if line.startswith(indent + b'"cwd":'):
             try:
                 return _get_cwd(json.loads(b"{%b}" % line.strip().rstrip(b",")))
-            except ValueError:
+            except (ValueError, RecursionError):
                 return ""
     return ""
 

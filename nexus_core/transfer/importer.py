@@ -231,8 +231,8 @@ class TranscriptImporter:
                 self._ledger.append_many(change.label, steps, after=change.after)
         record = self._ledger.session(first)
         stored = (record.payload.transcript if record else None) or TranscriptPayload()
-        is_older = record is not None and not total and self._is_longer(record, original.content)
-        if record is not None and file.subtract(stored) and not is_older:
+        is_other_file = bool(file.subtract(stored))
+        if record is not None and is_other_file and (total or not self._has_longer_file(record, original.content)):
             # A file that grows may name its model and directory later. The session's time of change stays.
             updated = record.payload
             if self._is_untouched(record):
@@ -240,9 +240,12 @@ class TranscriptImporter:
             updated = updated.replace(transcript=stored.merge(file))
             self._ledger.update(first, data=updated.to_json(), updated=record.updated)
 
-    def _is_longer(self, record: SessionRecord, data: bytes) -> bool:
-        """True if the file that a session was imported from begins with another one, which is an older copy."""
-        known = read_original(self._ledger, record) or b""
+    def _has_longer_file(self, record: SessionRecord, data: bytes) -> bool:
+        """True if the file that a session was imported from is whole and begins with another one, an older copy."""
+        try:
+            known = read_original(self._ledger, record) or b""
+        except LedgerError:  # a chunk is missing: any whole file is better
+            return False
         return len(known) > len(data) and known.startswith(data)
 
     def _is_untouched(self, record: SessionRecord) -> bool:

@@ -272,6 +272,7 @@ def test_a_document_and_an_escaped_folder_name_their_directory(home: Path, work:
             f".agent/{quote(str(work), safe='')}/1/another.jsonl": other,
             ".agent/x/1/document.jsonl": json.dumps(document, indent=2),
             ".agent/x/1/nested.jsonl": json.dumps(nested, indent=2),
+            ".agent/x/1/deep.jsonl": '{\n  "cwd": ' + "[" * 100_000,
         },
     )
     place = TranscriptLocation("~/.agent", "*/*/*.jsonl")
