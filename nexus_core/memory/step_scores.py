@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from heapq import nlargest
-from math import exp, log
+from math import exp, inf, log
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.memory.facets import find_facet_stems, find_query_facets
@@ -27,7 +27,7 @@ from nexus_core.memory.step_index import (
 from nexus_core.memory.words import FRAME_STEMS, MONTHS, find_query_entities, find_query_words, find_stems, split_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from nexus_core.memory.step_index import IdSpan, IndexedStep, StepIndex
     from nexus_core.memory.words import QueryWord
@@ -141,14 +141,16 @@ class StepScope(NamedTuple):
         """The number of turns."""
         return sum(span.turns for span in self.spans)
 
-    def holds(self, id_: int, facts: IndexedStep) -> bool:
-        """Return True if a turn may be a result."""
-        spans = self.spans
-        return (
-            (spans[0].low <= id_ <= spans[0].high if len(spans) == 1 else is_id_in_spans(id_, spans))
-            and not (self.excluded and is_id_in_spans(id_, self.excluded))
-            and (self.accepts is None or self.accepts(facts))
-        )
+    def select(self, ids: Collection[int], facts: Mapping[int, IndexedStep]) -> dict[int, IndexedStep]:
+        """Return the facts of those turns that may be results."""
+        spans, excluded, accepts = self.spans, self.excluded, self.accepts
+        low, high = spans[0].low, spans[-1].high
+        held = {id_: facts[id_] for id_ in facts.keys() & ids if low <= id_ <= high}
+        if len(spans) > 1:
+            held = {id_: each for id_, each in held.items() if is_id_in_spans(id_, spans)}
+        if excluded:
+            held = {id_: each for id_, each in held.items() if not is_id_in_spans(id_, excluded)}
+        return held if accepts is None else {id_: each for id_, each in held.items() if accepts(each)}
 
 
 class _WordPostings(NamedTuple):
@@ -270,12 +272,8 @@ def _weigh_word(word: QueryWord, speaker: int, frame: Collection[str]) -> float:
 
 def _weight_turns(places: Sequence[int]) -> dict[int, float]:
     """Return the factor of each turn that has a word: less where only a tool result has it."""
-    factors: dict[int, float] = {}
-    for place in places:
-        if place & 1:
-            factors.setdefault(place >> 1, REST_WEIGHT)
-        else:
-            factors[place >> 1] = 1.0
+    factors = {place >> 1: REST_WEIGHT for place in places if place & 1}
+    factors.update({place >> 1: 1.0 for place in places if not place & 1})
     return factors
 
 
@@ -291,18 +289,11 @@ def _score_turns(
     index: StepIndex, found: Sequence[_WordPostings], scope: StepScope
 ) -> tuple[dict[int, tuple[float, IndexedStep]], float]:
     """Return scores and facts of the best turns and their neighbours, and the best covered weight."""
-    sums: defaultdict[int, float] = defaultdict(float)
-    for weight, turns in found:
-        for id_, factor in turns.items():
-            sums[id_] += weight * factor
-    count = MAX_SCOPED_SEEDS if scope.turns <= SCOPED_TURNS else MAX_SEEDS
-    per_result = SMALL_SCOPE_SEEDS_PER_RESULT if scope.turns <= SMALL_SCOPE_TURNS else SEEDS_PER_RESULT
-    count = min(count, max(MIN_SEEDS, per_result * scope.limit))
-    count = count if scope.accepts is None else MAX_FILTERED_SEEDS
-    seeds = [id_ for _, id_ in nlargest(count, zip(sums.values(), sums, strict=True))]
-    candidates = {id_ + distance for id_ in seeds for distance in range(-NEIGHBORS, NEIGHBORS + 1)}
+    seeds = _choose_seeds(found, scope)
+    candidates = {id_ for seed in seeds for id_ in range(seed - NEIGHBORS, seed + NEIGHBORS + 1)}
     # The places whose length counts are up to three turns away from a candidate.
-    near = {id_ + distance for id_ in seeds for distance in range(-2 * NEIGHBORS, 2 * NEIGHBORS + 1)} & sums.keys()
+    around = {id_ for seed in seeds for id_ in range(seed - 2 * NEIGHBORS, seed + 2 * NEIGHBORS + 1)}
+    near = {id_ for _, turns in found for id_ in turns.keys() & around}
     facts = index.read_facts(_merge_ids(candidates | near))
     mean_length = max(sum(span.words for span in scope.spans) / scope.turns, 1.0)
     norm = {
@@ -310,30 +301,46 @@ def _score_turns(
         for id_ in near
         if (fact := facts.get(id_)) is not None
     }
-    # A neighbour may be outside of the scope.
-    accepted = {id_: facts[id_] for id_ in candidates & facts.keys() if scope.holds(id_, facts[id_])}
-    # The turns that a place counts for are the same for all words.
-    reached = {
-        id_: [(there, decay) for distance, decay in DECAYS if (there := id_ + distance) in accepted] for id_ in norm
-    }
-    scores: defaultdict[int, float] = defaultdict(float)
-    covered: defaultdict[int, float] = defaultdict(float)
+    accepted = scope.select(candidates, facts)  # a neighbour may be outside of the scope
+    scores = dict.fromkeys(accepted, 0.0)
+    covered = dict.fromkeys(accepted, 0.0)
     for weight, turns in found:
-        best: dict[int, float] = {}
+        best = dict.fromkeys(accepted, 0.0)  # turns that are not in it get no score
         for id_ in turns.keys() & norm.keys():
             factor = turns[id_]
             value = factor * norm[id_]
             if factor != 1.0:  # a word of a tool call or result counts for no other turn: one has words of many topics
-                if id_ in accepted and value > best.get(id_, 0.0):
+                if value > best.get(id_, value):
                     best[id_] = value
                 continue
-            for there, decay in reached[id_]:
-                if decay * value > best.get(there, 0.0):
-                    best[there] = decay * value
+            for distance, decay in DECAYS:
+                if decay * value > best.get(id_ + distance, inf):
+                    best[id_ + distance] = decay * value
         for id_, value in best.items():
-            scores[id_] += weight * value
-            covered[id_] += weight * value if value < 1.0 else weight
-    return {id_: (score, accepted[id_]) for id_, score in scores.items()}, max(covered.values(), default=0.0)
+            if value:
+                scores[id_] += weight * value
+                covered[id_] += weight * value if value < 1.0 else weight
+    best_covered = max(covered.values(), default=0.0)
+    return {id_: (score, accepted[id_]) for id_, score in scores.items() if score}, best_covered
+
+
+def _choose_seeds(found: Sequence[_WordPostings], scope: StepScope) -> list[int]:
+    """Return the turns with the most weight of words, which are scored with their neighbours."""
+    count = MAX_SCOPED_SEEDS if scope.turns <= SCOPED_TURNS else MAX_SEEDS
+    per_result = SMALL_SCOPE_SEEDS_PER_RESULT if scope.turns <= SMALL_SCOPE_TURNS else SEEDS_PER_RESULT
+    count = min(count, max(MIN_SEEDS, per_result * scope.limit))
+    count = count if scope.accepts is None else MAX_FILTERED_SEEDS
+    by_weight = sorted(found, key=lambda each: each.weight, reverse=True)
+    left = sum(weight for weight, _ in found)
+    # With enough turns that have the heaviest word, those that have only lighter ones, which weigh less, are out.
+    has_enough = sum(factor == 1.0 for factor in by_weight[0].turns.values()) >= count
+    least = by_weight[0].weight if has_enough else 0.0
+    sums: dict[int, float] = {}
+    for weight, turns in by_weight:
+        for id_ in turns if left >= least else turns.keys() & sums.keys():
+            sums[id_] = sums.get(id_, 0.0) + weight * turns[id_]
+        left -= weight
+    return [id_ for _, id_ in nlargest(count, zip(sums.values(), sums, strict=True))]
 
 
 def _merge_ids(ids: Collection[int]) -> list[tuple[int, int]]:
@@ -354,9 +361,8 @@ def _score_numbers(found: Sequence[_WordPostings], numbers: set[int]) -> dict[in
     """Return the score of branches: how many turns of each have how many of the words."""
     scores = dict.fromkeys(numbers, 0.0)
     for weight, turns in found:
-        counts = Counter([id_ >> TURN_BITS for id_ in turns])
-        for number in counts.keys() & numbers:
-            count = counts[number]
+        counts = Counter([number for id_ in turns if (number := id_ >> TURN_BITS) in numbers])
+        for number, count in counts.items():
             scores[number] += weight * count * (1 + SATURATION) / (count + SATURATION)
     return scores
 

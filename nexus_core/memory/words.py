@@ -55,8 +55,14 @@ class QueryWord(NamedTuple):
     stem: str
 
 
-def split_words(text: str) -> Iterator[str]:
-    """Yield the words of a text in lower case, those in camelCase whole and in parts."""
+def split_words(text: str) -> Iterable[str]:
+    """Return the words of a text in lower case, those in camelCase whole and in parts."""
+    if text.isascii() and not _CAMEL_CASE.search(text):
+        return [word[:MAX_WORD_CHARACTERS] for word in _WORD.findall(text.lower())]
+    return _split_mixed_words(text)
+
+
+def _split_mixed_words(text: str) -> Iterator[str]:
     for word in _WORD.findall(text):
         if word.isascii():
             if not word.islower() and _CAMEL_CASE.search(word):
