@@ -104,9 +104,9 @@ def find_stems(words: Iterable[str]) -> dict[str, None]:
 
 def find_common_stems(text: str, stems: Collection[str]) -> set[str]:
     """Return those of some stems that a text has."""
-    initials = {stem[0] for stem in stems}
-    # A stem begins as its word does, so that most words need none.
-    found = find_stems(word for word in split_words(text) if word[0] in initials)
+    # A stem is the beginning of its word, but perhaps for the last character (city: citi), so that few need to be made.
+    beginnings = tuple({stem[:-1] or stem for stem in stems})
+    found = find_stems(word for word in split_words(text) if word.startswith(beginnings))
     return {stem for stem in stems if stem in found}
 
 

@@ -60,6 +60,32 @@ def test_common_stems_of_a_text_are_those_among_all_its_stems(text: str, questio
     assert find_common_stems(text, stems) == stems & find_stems(split_words(text)).keys()
 
 
+_SUFFIXES = ("", "s", "es", "ed", "ing", "ies", "y", "ational", "ization", "ibility", "iveness", "enci", "logi", "ll")
+    "",
+    "s",
+    "es",
+    "ed",
+    "ing",
+    "ies",
+    "y",
+    "ational",
+    "ization",
+    "ibility",
+    "iveness",
+    "enci",
+    "logi",
+    "e",
+    "ll",
+)
+
+
+@given(st.text(string.ascii_lowercase, min_size=1, max_size=8), st.sampled_from(_SUFFIXES), st.sampled_from(_SUFFIXES))
+def test_stem_is_the_beginning_of_its_word_but_for_one_character(word: str, suffix: str, other: str) -> None:
+    stem = compute_porter_stem(word + suffix + other)
+
+    assert (word + suffix + other).startswith(stem[:-1] or stem)
+
+
 def test_long_question_is_looked_up_by_its_first_words() -> None:
     assert len(find_query_words(" ".join(f"word{number}" for number in range(10_000)))) == MAX_QUERY_WORDS
 
