@@ -61,22 +61,6 @@ def test_common_stems_of_a_text_are_those_among_all_its_stems(text: str, questio
 
 
 _SUFFIXES = ("", "s", "es", "ed", "ing", "ies", "y", "ational", "ization", "ibility", "iveness", "enci", "logi", "ll")
-    "",
-    "s",
-    "es",
-    "ed",
-    "ing",
-    "ies",
-    "y",
-    "ational",
-    "ization",
-    "ibility",
-    "iveness",
-    "enci",
-    "logi",
-    "e",
-    "ll",
-)
 
 
 @given(st.text(string.ascii_lowercase, min_size=1, max_size=8), st.sampled_from(_SUFFIXES), st.sampled_from(_SUFFIXES))
