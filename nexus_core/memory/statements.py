@@ -147,18 +147,46 @@ def find_rules(text: str) -> Iterator[str]:
 
 
 _LASTING = re.compile(
-    r"\b(?:always|never|from now on|in (?:the )?future|remember|by default|every time|whenever"
-    r"|i(?:['\u2019]d| would)? (?:always )?(?:want|prefer|like|expect)|do ?n['\u2019]?t ever|as a rule)\b",
+    r"\b(?:from now on|in (?:the )?future|by default|every time|whenever|do ?n['\u2019]?t ever|as a rule)\b"
+    # As an order or a duty; what something always or never does is a fact about it.
+    r"|(?:(?:^|[,;:.!(\u2014-])[\s\"'*_]{0,4}|\b(?:please|you|we|should|must|shall|be|to|do|and|or|but|so|also|just)\s)"
+    r"(?:always|never)\b"
+    r"(?!\s(?:[a-z]{1,20}ed|mind|happens?|occurs?|the same|got|had|saw|said|did|was|were|went|came)\b)"
+    r"|\bi (?:always|never) (?:want|prefer|like|expect|use|write)\b"
+    r"|(?:(?:^|[,;:.!(\u2014-])[\s\"'*_]{0,4}|\b(?:please|and|also|to|but|so)\s)remember\b",
     re.IGNORECASE,
 )
+_WISH = re.compile(
+    r"\bi(?:['\u2019]d| would| do ?n['\u2019]?t| do not)? (?:(?:really|also|only|just) )?(?:want|prefer|like|expect)\b"
+    r"(?P<task>\s(?:to|your?|the|an?|it|this|that|these|those|my|some|one|both|new|how|what|him|her|them|us|me)\b)?",
+    re.IGNORECASE,
+)
+"""A wish of the user. One that begins like a task is for now: "I want you to delete that", "I'd like your help"."""
+_REPEATED = re.compile(
+    r"\b(?:(?:before|after|when|if|until|unless) (?:you|i)|without asking|answer|reply|respond|(?:each|every|any)"
+    r" (?:time|commit|change|answer|reply|response|message|file|function|class|test|step|turn|session|task|pull request"
+    r"|pr))\b",
+    re.IGNORECASE,
+)
+"""Words with which a task is one for all turns: "I want you to ask before you push"."""
+_PRESENT = re.compile(r"\b(?:this|these|here|now|current(?:ly)?|today|for the moment)\b", re.IGNORECASE)
 
 
 def find_lasting_rules(text: str) -> Iterator[str]:
     """Yield the rules of a user message that hold beyond their turn."""
-    if _LASTING.search(text):
+    if _LASTING.search(text) or _WISH.search(text):
         for sentence in find_rules(text):
-            if _LASTING.search(sentence) and not sentence.rstrip().endswith("?"):
+            if _is_lasting(sentence) and not sentence.rstrip().endswith("?"):
                 yield sentence
+
+
+def _is_lasting(sentence: str) -> bool:
+    if _LASTING.search(sentence):
+        return True
+    wish = _WISH.search(sentence)
+    if wish is None or _PRESENT.search(sentence):
+        return False
+    return not wish["task"] or _REPEATED.search(sentence, wish.end()) is not None
 
 
 # ---- decisions ------------------------------------------------------------------------------------------------------

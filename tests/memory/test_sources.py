@@ -319,6 +319,27 @@ def test_an_unknown_name_scores_below_the_floor(nexus: Nexus) -> None:
     assert all(each.score < 0.2 for each in found)
 
 
+@pytest.mark.parametrize(
+    ("text", "reply", "silent"),
+    [
+        ("We drop the old migrations folder in spring.", "ok", "ok"),
+        ("We drop the old migrations folder in spring.", "Noted, thanks!", None),
+        ("When do we drop the migrations folder?", "", "When do we drop the migrations folder?"),
+    ],
+)
+def test_a_turn_that_says_nothing_scores_below_the_floor(
+    nexus: Nexus, text: str, reply: str, silent: str | None
+) -> None:
+    opened = nexus.session("earlier", model="gpt-4o")
+    opened.ask(text)
+    if reply:
+        opened.record(says(reply))
+
+    found = search(nexus, "episodes", "When do we drop the migrations folder?")
+
+    assert {each.text for each in found if each.score < 0.2} == ({silent} if silent else set())
+
+
 @pytest.mark.parametrize("message", ["hello", "Thanks!", "continue"])
 def test_a_message_of_one_word_scores_below_the_floor(nexus: Nexus, message: str) -> None:
     say(nexus, "earlier", "Say hello, then continue.", "Hello, and thanks! I continue.")

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from nexus_core.memory.statements import find_decisions, find_rules, split_sentences, strip_program_text
+from nexus_core.memory.statements import (
+    find_decisions,
+    find_lasting_rules,
+    find_rules,
+    split_sentences,
+    strip_program_text,
+)
 from tests.timing import assert_linear
 
 
@@ -65,6 +71,48 @@ def test_what_the_user_typed_stays(text: str, typed: str) -> None:
 )
 def test_rules_are_known_by_their_words(rule: str) -> None:
     assert list(find_rules(f"Hello there.\n{rule}\nThank you very much.")) == [rule]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "Always run the tests first.",
+        "Use tabs, never spaces.",
+        "You should always wait for feedback after every command.",
+        "Commits must never be amended.",
+        "From now on, please answer in German.",
+        "Remember, you can only enter one command at a time.",
+        "I want short answers.",
+        "I don\u2019t want comments in generated code.",
+        "I prefer tabs over spaces.",
+        "I'd like every answer to end with a summary.",
+        "I want you to ask before you push.",
+        "I want you to answer in German.",
+    ],
+)
+def test_rule_that_lasts_is_an_order_or_a_wish_for_all_turns(rule: str) -> None:
+    assert list(find_lasting_rules(rule)) == [rule]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Hey Claude, I'd like your help with refactoring the timeline filtering so that we hide the group.",
+        "So I'd like to keep it the same 3 simple files, but add the features.",
+        "I want you to delete the old migrations folder.",
+        "I want to rename the payment module.",
+        "I want the button to be blue.",
+        "I want tests for this change.",
+        "I like the second version better, please use that.",
+        "I never said that you should delete it.",
+        "It always fails with a timeout, please look into it.",
+        "I got a crash, that should never happen.",
+        "Never mind, please go on.",
+        "Should we always run the tests first?",
+    ],
+)
+def test_task_or_complaint_is_no_lasting_rule(sentence: str) -> None:
+    assert not list(find_lasting_rules(sentence))
 
 
 @pytest.mark.parametrize(

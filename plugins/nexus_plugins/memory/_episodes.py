@@ -31,7 +31,7 @@ def search_episodes(ledger: Ledger, query: MemoryQuery) -> list[Memory]:
     """Return the turns of other sessions that match a query, the best first.
 
     A question about a name, path or identifier that occurs nowhere, and a message of one word, get turns with a score
-    below the floor: they can be searched for, and are not injected.
+    below the floor: they can be searched for, and are not injected. So does a turn that says nothing.
     """
     is_vague = not query.entities and len(find_query_words(query.text)) < _MIN_QUERY_WORDS
     if is_vague and query.min_score > _WEAK_SCORE:
@@ -49,9 +49,25 @@ def search_episodes(ledger: Ledger, query: MemoryQuery) -> list[Memory]:
         snippet_characters=MAX_EPISODE_CHARACTERS,
     )
     result = search_steps(ledger, asked)
-    most = _WEAK_SCORE if is_vague or not result.is_evident else 1.0
     scale = MIN_MEMORY_SCORE / result.evident_score
-    return [_build_episode(hit, min(most, scale * hit.score)) for hit in result.hits if hit.text.strip()]
+    stems = {word.stem for word in find_query_words(query.text)}
+    episodes = []
+    for hit in result.hits:
+        if hit.text.strip():
+            is_weak = is_vague or not result.is_evident or not _says_something(hit, stems)
+            episodes.append(_build_episode(hit, min(_WEAK_SCORE if is_weak else 1.0, scale * hit.score)))
+    return episodes
+
+
+def _says_something(hit: StepHit, asked: set[str]) -> bool:
+    """Return False for a turn without a word of the question that has one word ("ok"), and for the question asked anew.
+
+    Both are found for what is around them. A word with a digit may be an answer.
+    """
+    words = find_query_words(hit.text)
+    if hit.role == "user" and not hit.answer and hit.text.rstrip().endswith("?"):
+        return any(word.stem not in asked for word in words)
+    return bool(hit.words or len(words) > 1 or any(char.isdigit() for char in hit.text))
 
 
 def _build_episode(hit: StepHit, score: float) -> Memory:
