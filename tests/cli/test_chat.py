@@ -190,6 +190,15 @@ def test_without_a_model_it_says_how_to_set_one(cli: Cli, monkeypatch: pytest.Mo
     assert "nexus config set --global provider.model" in result.err
 
 
+def test_without_a_model_it_says_which_extra_is_missing_too(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nexus_core.cli.commands.chat_setup.LOCAL_PORTS", {1: "Nothing"})
+    monkeypatch.setattr("nexus_core.cli.commands.chat_setup.find_spec", lambda _name: None)
+
+    result = cli("chat", "-p", "Hi")
+
+    assert "pip install 'nexusctx[chat]'" in result.err
+
+
 def test_without_a_model_local_servers_that_answer_are_listed(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["llama3.1", "qwen\x1b[31m"]
     with listing(json.dumps({"data": [{"id": name} for name in names]}).encode()) as port:
