@@ -145,8 +145,8 @@ def _replace_non_finite(value: Any) -> Any:  # noqa: ANN401 - JSON has many type
 
 
 _ID_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_IDS_PER_BATCH = 256
-"""Ids for which random bytes are requested at once."""
+_FIRST_BATCH_IDS, _MAX_BATCH_IDS = 256, 1 << 16
+"""Ids for which random bytes are requested at once: few for a short session, many for one of 100 MB."""
 _CHARACTERS_OF_BYTES = _ID_ALPHABET.encode() * (256 // len(_ID_ALPHABET))
 """A character for each byte value, evenly distributed."""
 _CHARACTER_PAIRS = tuple(first + second for first in _ID_ALPHABET for second in _ID_ALPHABET)
@@ -165,12 +165,16 @@ def new_id(created: int | None = None) -> str:
 
 
 def new_ids() -> Iterator[str]:
-    """Yield any number of new ULIDs with the time of the call."""
+    """Yield any number of new ULIDs with the time of the call, sorted in batches, of which each is twice as large.
+
+    A database adds sorted ids to its index page by page. Each of many random ones changes another page.
+    """
     prefix = new_id()[:10]
+    size = _FIRST_BATCH_IDS
     while True:
-        characters = os.urandom(16 * _IDS_PER_BATCH).translate(_CHARACTERS_OF_BYTES).decode()
-        for at in range(0, len(characters), 16):
-            yield prefix + characters[at : at + 16]
+        characters = os.urandom(16 * size).translate(_CHARACTERS_OF_BYTES).decode()
+        yield from sorted([prefix + characters[at : at + 16] for at in range(0, len(characters), 16)])
+        size = min(2 * size, _MAX_BATCH_IDS)
 
 
 def current_time_ms() -> int:

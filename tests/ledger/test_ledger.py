@@ -6,6 +6,7 @@ import base64
 import pickle
 import threading
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -644,3 +645,9 @@ def test_names_made_together_are_all_different() -> None:
     assert len(set(names)) == 2000
     assert {len(name) for name in names} == {26}
     assert max(names)[:10] <= new_id()[:10]
+
+
+def test_names_made_together_are_sorted_in_batches() -> None:
+    names = [name for name, _ in zip(new_ids(), range(2000), strict=False)]
+
+    assert sum(name > after for name, after in pairwise(names)) <= 3
