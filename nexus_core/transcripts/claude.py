@@ -457,7 +457,7 @@ def find_compactions(nodes: Iterable[LineNode], path: LinePath) -> list[Compacti
 
 
 def read_compactions(
-    compactions: Iterable[CompactionLines], entries: Sequence[TranscriptEntry], account: LineAccount
+    compactions: Sequence[CompactionLines], entries: Sequence[TranscriptEntry], account: LineAccount
 ) -> Iterator[TranscriptCompaction]:
     """Yield the parsed compactions of the main path.
 
@@ -466,6 +466,8 @@ def read_compactions(
         entries: Entries of the main path, without summaries.
         account: Collects the outcome of each line.
     """
+    if not compactions:  # as in most files
+        return
     starts = [entry.lines[0] for entry in entries]
     indices = {name: index for index, entry in enumerate(entries) for name in entry.ids}
     for compaction in compactions:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from nexus_core.transcripts.base import SCORE_OWN
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
+    from collections.abc import Hashable, Iterable, Sequence
 
     from nexus_core.transcripts.base import TranscriptFormat
 
@@ -35,6 +35,16 @@ _MAX_CACHED_OUTLINES = 1000
 """Maximum number of cached outlines per file. Lines with further outlines are scored one by one."""
 
 
+class _OutlineCount:
+    """The scores of an outline, by format, and the number of its lines that are not in any format's counts yet."""
+
+    __slots__ = ("lines", "scores")
+
+    def __init__(self, scores: Sequence[int]) -> None:
+        self.scores = scores
+        self.lines = 1
+
+
 class FormatDetector:
     """Counts the lines that each format explains.
 
@@ -47,34 +57,37 @@ class FormatDetector:
 
     def __init__(self, formats: Iterable[TranscriptFormat]) -> None:
         self._formats = tuple(formats)
+        self._outlines: dict[Hashable, _OutlineCount] = {}
         self._own = [0] * len(self._formats)
         self._explained = [0] * len(self._formats)
-        self._cached: dict[Hashable, list[tuple[int, bool]]] = {}
         self.lines = 0
 
     def add(self, value: dict[str, Any]) -> None:
         """Score an object."""
         self.lines += 1
         shape = _build_shape_key(value)
-        found = self._cached.get(shape)
-        if found is None:
-            found = self._score(extract_line_shape(value))
-            if len(self._cached) < _MAX_CACHED_OUTLINES:
-                self._cached[shape] = found
-        for index, is_own in found:
-            self._explained[index] += 1
-            self._own[index] += is_own
+        known = self._outlines.get(shape)
+        if known is not None:
+            known.lines += 1
+            return
+        outline = extract_line_shape(value)
+        new = _OutlineCount([form.score_line(outline) for form in self._formats])
+        if len(self._outlines) < _MAX_CACHED_OUTLINES:
+            self._outlines[shape] = new
+        else:
+            self._add_up(new)
 
-    def _score(self, outline: dict[str, Any]) -> list[tuple[int, bool]]:
-        """Return the index of each format that explains the outline.
-
-        Each comes with True if only that program writes such lines.
-        """
-        scores = [form.score_line(outline) for form in self._formats]
-        return [(index, score == SCORE_OWN) for index, score in enumerate(scores) if score]
+    def _add_up(self, *outlines: _OutlineCount) -> None:
+        """Add the lines of outlines to the counts of the formats that explain them."""
+        for each in outlines:
+            for index, score in enumerate(each.scores):
+                self._explained[index] += each.lines * bool(score)
+                self._own[index] += each.lines * (score == SCORE_OWN)
+            each.lines = 0
 
     def best(self) -> TranscriptFormat | None:
         """Return the candidate that explains most lines, or None if there is no candidate."""
+        self._add_up(*self._outlines.values())
         found = [index for index, own in enumerate(self._own) if own]
         return self._formats[max(found, key=self._explained.__getitem__)] if found else None
 
@@ -83,6 +96,7 @@ class FormatDetector:
 
         Returns `("", 0)` if none explains any.
         """
+        self._add_up(*self._outlines.values())
         index = max(range(len(self._formats)), key=lambda each: (self._explained[each], self._own[each]))
         return (self._formats[index].name, self._explained[index]) if self._explained[index] else ("", 0)
 
