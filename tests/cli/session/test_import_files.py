@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -931,3 +932,21 @@ def test_usage_without_a_model_teaches_nothing(cli: Cli, work: Path, nexus: Nexu
     assert cli("session", "import", "s.jsonl").code == 0
 
     assert nexus.session("after").preview("word " * 5000).token_budget == before
+
+
+def test_the_messages_of_a_file_are_forgotten_before_the_next_is_imported(cli: Cli, work: Path) -> None:
+    def measure_peak(numbers: range) -> int:
+        names = [f"{number}.jsonl" for number in numbers]
+        for name in names:
+            lines = [user(f"u{turn}", f"u{turn - 1}" if turn else None, name, sessionId=name) for turn in range(300)]
+            (work / name).write_text(format_lines(*lines))
+        tracemalloc.start()
+        try:
+            assert cli("session", "import", *names).code == 0
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    measure_peak(range(1))  # imports modules, fills caches
+
+    assert measure_peak(range(2, 10)) < 3 * measure_peak(range(1, 2))

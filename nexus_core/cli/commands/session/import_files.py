@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from contextlib import contextmanager
+from functools import partial
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -23,6 +24,7 @@ from nexus_core.history.repair.findings import UNREPAIRED_CODES
 from nexus_core.history.repair.rules import apply_repair_rules
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
+from nexus_core.transcripts.base import LineReport
 from nexus_core.transcripts.locations import PROGRAMS, find_transcripts, list_transcript_directories
 from nexus_core.transcripts.read import load_formats, read_transcript, split_conversations
 from nexus_core.transfer.exporter import import_export, is_export, read_export
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from nexus_core.transcripts.base import Transcript, TranscriptFormat
     from nexus_core.transcripts.locations import TranscriptFile
     from nexus_core.transfer.importer import SessionChange
+    from nexus_core.transfer.transcript_steps import ThreadTotals
     from nexus_core.types.ledger import Ledger
 
 app = typer.Typer()
@@ -192,6 +195,7 @@ def import_files(
     """
     ledger = nexus.ledger
     target = _open_trial_ledger(ledger) if dry_run else ledger
+    learn = (lambda _transcript: None) if dry_run else partial(_learn_counts, nexus)
     is_planned_only = dry_run and target is ledger
     formats = load_formats(nexus.host)
     outcomes: list[ImportOutcome] = []
@@ -218,11 +222,9 @@ def import_files(
                 continue
             for task in tasks:
                 try:
-                    outcomes.append(_import_task(cli, target, task, formats, progress))
+                    outcomes.append(_import_task(cli, target, task, formats, progress, learn=learn))
                 except (FileError, MessageError, SessionExistsError) as error:
                     refuse(task.name, error, is_only=len(names) == len(tasks) == 1)
-    if not dry_run:
-        _learn_counts(nexus, outcomes)
     if json:
         print_outcomes_json(cli.console, outcomes, refused, dry_run=dry_run)
     else:
@@ -231,19 +233,17 @@ def import_files(
         raise typer.Exit(max(codes))
 
 
-def _learn_counts(nexus: Nexus, outcomes: Iterable[ImportOutcome]) -> None:
+def _learn_counts(nexus: Nexus, transcript: Transcript) -> None:
     """Learn from imported usage how providers count, for models about which nothing is known yet."""
     from nexus_core.thread.calibration import learn_from_messages
     from nexus_core.tokens.counters import open_counter
 
-    for outcome in outcomes:
-        transcript = outcome.transcript
-        if transcript is not None and any(entry.usage for entry in transcript.context):
-            model = transcript.model
-            messages = [
-                (entry.message, entry.usage if entry.model in ("", model) else None) for entry in transcript.context
-            ]
-            learn_from_messages(messages, model, open_counter(model, host=nexus.host))
+    if any(entry.usage for entry in transcript.context):
+        model = transcript.model
+        messages = [
+            (entry.message, entry.usage if entry.model in ("", model) else None) for entry in transcript.context
+        ]
+        learn_from_messages(messages, model, open_counter(model, host=nexus.host))
 
 
 def _open_trial_ledger(ledger: Ledger) -> Ledger:
@@ -294,8 +294,15 @@ def _build_tasks(
 
 
 def _import_task(
-    cli: CliContext, ledger: Ledger, task: _ImportTask, formats: Sequence[TranscriptFormat], progress: ProgressBar
+    cli: CliContext,
+    ledger: Ledger,
+    task: _ImportTask,
+    formats: Sequence[TranscriptFormat],
+    progress: ProgressBar,
+    *,
+    learn: Callable[[Transcript], object],
 ) -> ImportOutcome:
+    """Import a file. The outcome keeps no message, so that the memory of one file is free for the next."""
     if is_export(task.text):
         return _import_export(ledger, task, progress)
     importer = TranscriptImporter(ledger)
@@ -303,7 +310,8 @@ def _import_task(
     if known:
         progress.advance(len(task.data))
         label = known[0].label
-        return ImportOutcome(task.name, label, known, unused_label=_find_unused_name(ledger, task.label, label))
+        sessions = [*map(_describe_session, known)]
+        return ImportOutcome(task.name, label, sessions, unused_label=_find_unused_name(ledger, task.label, label))
     dialects = cli.dialects()
     size = len(task.data)
     with _report_share(progress, size * _READ_SHARE) as advance:
@@ -318,12 +326,15 @@ def _import_task(
             dry_run=task.dry_run,
             advance=advance,
         )
+    learn(transcript)
     return ImportOutcome(
         task.name,
         report.label if report.sessions else "",
-        report.sessions,
-        transcript,
-        count_repairs(transcript, dialects),
+        [*map(_describe_session, report.sessions)],
+        transcript.format,
+        transcript.id,
+        transcript.report,
+        repaired=count_repairs(transcript, dialects),
         left_out=report.left_out,
         unused_label=_find_unused_name(ledger, task.label, report.label) if report.sessions else "",
     )
@@ -357,7 +368,9 @@ def _import_export(ledger: Ledger, task: _ImportTask, progress: ProgressBar) -> 
     progress.advance(len(task.data) * _READ_SHARE)
     changes = import_export(ledger, export, label=task.label, dry_run=task.dry_run)
     progress.advance(len(task.data) * _WRITE_SHARE)
-    return ImportOutcome(task.name, changes[0].label, changes, form="nexus", lines=task.text.count("\n"))
+    lines = LineReport(lines=task.text.count("\n"), outcomes={})
+    sessions = [*map(_describe_session, changes)]
+    return ImportOutcome(task.name, changes[0].label, sessions, "nexus", report=lines, is_export=True)
 
 
 def count_repairs(transcript: Transcript, dialects: DialectRegistry) -> dict[str, int]:
@@ -390,6 +403,30 @@ _OUTCOME_NOUNS: dict[ReaderOutcome, tuple[str, str]] = {
 }
 
 
+class SessionOutcome(NamedTuple):
+    """The effect of an import on one session, as in `SessionChange`, without the steps.
+
+    Attributes:
+        label, kind, what, totals, is_open, note: The same as there.
+        added: Number of new steps.
+    """
+
+    label: str
+    kind: str
+    what: str
+    totals: ThreadTotals
+    added: int
+    is_open: bool
+    note: str
+
+
+def _describe_session(change: SessionChange) -> SessionOutcome:
+    """Return what is printed about a session."""
+    return SessionOutcome(
+        change.label, change.kind, change.what, change.totals, len(change.steps), change.is_open, change.note
+    )
+
+
 class ImportOutcome(NamedTuple):
     """The outcome of an import for one file.
 
@@ -397,28 +434,25 @@ class ImportOutcome(NamedTuple):
         file: Its name.
         label: The main session; "" if it has no messages.
         sessions: Every session.
-        transcript: What was read; None where it was known already, or is an export.
+        form: The format; "" where it was known already.
+        id: The program's id of the conversation; None for an export, and where it was known already.
+        report: The outcomes of its lines; None where it was known already. Of an export, only their number.
+        is_export: True for an export of Nexus, whose tokens are counted. Those of a transcript are estimated.
         repaired: What is put right whenever it is sent, by its code.
-        form: The kind of file, if there is no transcript.
-        lines: How many lines it has, as above.
         left_out: How many branches are no sessions, because there are too many.
         unused_label: The name that it was to get, where it was imported before under another.
     """
 
     file: str
     label: str
-    sessions: Sequence[SessionChange]
-    transcript: Transcript | None = None
-    repaired: Mapping[str, int] = {}
+    sessions: Sequence[SessionOutcome]
     form: str = ""
-    lines: int = 0
+    id: str | None = None
+    report: LineReport | None = None
+    is_export: bool = False
+    repaired: Mapping[str, int] = {}
     left_out: int = 0
     unused_label: str = ""
-
-    @property
-    def is_estimated(self) -> bool:
-        """True if its tokens are estimated. An export has counted tokens."""
-        return self.form != "nexus"
 
 
 def print_outcomes(cli: CliContext, outcomes: Sequence[ImportOutcome], *, dry_run: bool) -> None:
@@ -429,7 +463,7 @@ def print_outcomes(cli: CliContext, outcomes: Sequence[ImportOutcome], *, dry_ru
             change.label,
             _describe_change(change, dry_run=dry_run),
             *(f"{number:,}" for number in change.totals[:-1]),
-            f"{'~' * outcome.is_estimated}{change.totals.tokens:,}",
+            f"{'~' * (not outcome.is_export)}{change.totals.tokens:,}",
             outcome.file,
         )
         for outcome in outcomes
@@ -437,7 +471,7 @@ def print_outcomes(cli: CliContext, outcomes: Sequence[ImportOutcome], *, dry_ru
     ]
     if rows:
         cli.console.table([heading, *rows], styles=["bold"], right={2, 3, 4, 5})
-    if any(outcome.sessions and outcome.is_estimated for outcome in outcomes):
+    if any(outcome.sessions and not outcome.is_export for outcome in outcomes):
         cli.console.message(visible_line(cli.complete_commands(f"~ {TOKEN_MARKS['~']}")), style="dim")
     for outcome in outcomes:
         for line in _describe_outcome(outcome):
@@ -446,9 +480,9 @@ def print_outcomes(cli: CliContext, outcomes: Sequence[ImportOutcome], *, dry_ru
             cli.console.warning(visible_line(warning))
 
 
-def _describe_change(change: SessionChange, *, dry_run: bool) -> str:
+def _describe_change(change: SessionOutcome, *, dry_run: bool) -> str:
     if change.what == "more":
-        return f"{'would get ' * dry_run}{format_count(len(change.steps), 'more step')}"
+        return f"{'would get ' * dry_run}{format_count(change.added, 'more step')}"
     return f"would be {change.what}" if dry_run and change.what == "new" else change.what
 
 
@@ -461,16 +495,16 @@ def print_outcomes_json(
 
 
 def _describe_outcome(outcome: ImportOutcome) -> Iterator[str]:
-    transcript = outcome.transcript
-    if transcript is None:
-        form = f"{outcome.form}, {format_count(outcome.lines, 'line')}" if outcome.form else "imported before, as it is"
-        yield f"{outcome.file}: {form}"
+    report = outcome.report
+    if report is None:
+        yield f"{outcome.file}: imported before, as it is"
+    elif outcome.is_export:
+        yield f"{outcome.file}: {outcome.form}, {format_count(report.lines, 'line')}"
     else:
-        report = transcript.report
         counts = [(report.count(each), words) for each, words in _OUTCOME_NOUNS.items()]
         found = [f"{count:,} {words[count != 1]}" for count, words in counts if count]
         entries = f"{report.lines:,} {'entry' if report.lines == 1 else 'entries'}"  # a file may be one line
-        yield f"{outcome.file}: {transcript.format}, {entries}: {', '.join(found)}"
+        yield f"{outcome.file}: {outcome.form}, {entries}: {', '.join(found)}"
     if outcome.repaired:
         listed = ", ".join(f"{number:,} {code}" for code, number in outcome.repaired.items())
         yield f"{outcome.file}: repaired each time it is sent: {listed}"
@@ -492,7 +526,7 @@ def _list_warnings(outcome: ImportOutcome) -> Iterator[str]:
             yield f"{change.note}; what is new is in {change.label!r}"
     if outcome.left_out:
         yield f"{outcome.file}: {outcome.left_out:,} of its branches became no sessions: there are too many"
-    notes = outcome.transcript.report.notes if outcome.transcript else ()
+    notes = outcome.report.notes if outcome.report else ()
     for note in notes[:_MAX_NOTES]:
         yield f"{outcome.file}:{note.line}: {note.text}"
     if len(notes) > _MAX_NOTES:
@@ -500,14 +534,13 @@ def _list_warnings(outcome: ImportOutcome) -> Iterator[str]:
 
 
 def _outcome_to_json(outcome: ImportOutcome) -> dict[str, object]:
-    transcript = outcome.transcript
-    report = transcript.report if transcript else None
+    report = outcome.report
     return {
         "file": outcome.file,
         "label": outcome.label or None,
-        "format": transcript.format if transcript else outcome.form or None,
-        "id": transcript.id if transcript else None,
-        "lines": report.lines if report else outcome.lines or None,
+        "format": outcome.form or None,
+        "id": outcome.id,
+        "lines": report.lines if report else None,
         "outcomes": {name: len(numbers) for name, numbers in report.outcomes.items()} if report else {},
         "notes": [note._asdict() for note in report.notes] if report else [],
         "repaired": dict(outcome.repaired),
@@ -517,13 +550,13 @@ def _outcome_to_json(outcome: ImportOutcome) -> dict[str, object]:
     }
 
 
-def _change_to_json(change: SessionChange) -> dict[str, object]:
+def _change_to_json(change: SessionOutcome) -> dict[str, object]:
     return {
         "label": change.label,
         "kind": change.kind,
         "what": change.what,
         **change.totals._asdict(),
-        "added": len(change.steps),
+        "added": change.added,
         "is_open": change.is_open,
         "note": change.note,
     }
