@@ -311,7 +311,8 @@ def read_json_lines(lines: Iterable[str], account: LineAccount) -> list[JsonLine
     unread: list[_UnreadLine] = []
     number = last = 0
     for number, line in enumerate(lines, 1):
-        account.report_progress(1)
+        if number % _LINES_PER_REPORT == 0:
+            account.report_progress(_LINES_PER_REPORT)
         if not line or line.isspace():
             account.use("blank", number)
             continue
@@ -322,6 +323,7 @@ def read_json_lines(lines: Iterable[str], account: LineAccount) -> list[JsonLine
         else:
             unread.append(found)
     account.lines = number
+    account.report_progress(number % _LINES_PER_REPORT)
     for each in unread:
         is_incomplete = each.is_invalid_json and each.number == last
         account.keep(each.number, "incomplete" if is_incomplete else "broken", each.text, "skipped")

@@ -329,7 +329,8 @@ class StepBuilder:
             self._add_call(each.call, each.key)
         self._ids = new_ids()
         self._built: list[tuple[NewStep, tuple[ItemKey, ...]]] = []
-        self._steps: dict[ItemKey, str] = {}
+        self._kept: set[ItemKey] = set()
+        self._kept_steps: dict[ItemKey, str] = {}
         self.totals: dict[str, tuple[ThreadTotals, Usage]] = {}
 
     def revert(self, steps: Sequence[Step], compaction: str | None) -> None:
@@ -357,7 +358,9 @@ class StepBuilder:
     def build(self, keys: Iterable[ItemKey]) -> list[tuple[NewStep, tuple[ItemKey, ...]]]:
         """Return the steps of `revert` and of consecutive items, with their items."""
         items = [(key, self._paths.get_item(key)) for key in keys]
-        runs = _find_runs(items, self._paths)
+        first_kept = [self._paths.find_first_kept(item) for _, item in items if isinstance(item, TranscriptCompaction)]
+        self._kept = set(filter(None, first_kept))
+        runs = _find_runs(items, self._kept)
         self._time = next(filter(None, (parse_timestamp(item.time) for _, item in items)), None)
         for run in runs:
             is_last = run is runs[-1]
@@ -437,7 +440,7 @@ class StepBuilder:
         first = self._paths.find_first_kept(compaction)
         data = CompactionPayload.encode(
             summary=compaction.summary,
-            first_kept=None if first is None else self._steps.get(first) or self._find_step(first),
+            first_kept=None if first is None else self._kept_steps.get(first) or self._find_step(first),
             tokens_before=compaction.tokens_before,
             imported=[[compaction.line]],
         )
@@ -537,7 +540,7 @@ class StepBuilder:
             created=self._time,
         )
         self._built.append((step, keys))
-        self._steps.update(dict.fromkeys(keys, step.id))
+        self._kept_steps.update(dict.fromkeys(self._kept.intersection(keys), step.id))
         self._is_open = not closes
         if closes:
             self._has_begun = False
@@ -562,9 +565,8 @@ class _Run(NamedTuple):
     is_followed_by_program: bool = False
 
 
-def _find_runs(items: Sequence[_KeyedItem], paths: TranscriptThreads) -> list[_Run]:
+def _find_runs(items: Sequence[_KeyedItem], kept: Container[ItemKey]) -> list[_Run]:
     """Split items into runs. The first item that a compaction keeps begins one."""
-    kept = {paths.find_first_kept(item) for _, item in items if isinstance(item, TranscriptCompaction)}
     kinds = [_get_run_kind(item) for _, item in items]
     ends = [0]
     while ends[-1] < len(items):
@@ -586,9 +588,7 @@ def _build_run(kind: _RunKind, items: Sequence[_KeyedItem], following: _Run | No
     return _Run(kind, items, first, is_continued, follows_program)
 
 
-def _find_run_end(
-    items: Sequence[_KeyedItem], kinds: Sequence[_RunKind], start: int, kept: Container[ItemKey | None]
-) -> int:
+def _find_run_end(items: Sequence[_KeyedItem], kinds: Sequence[_RunKind], start: int, kept: Container[ItemKey]) -> int:
     kind, end = kinds[start], start + 1
     if kind == "compaction":
         return end
