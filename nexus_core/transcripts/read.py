@@ -209,6 +209,8 @@ def split_conversations(text: str) -> list[ConversationText]:
 
 def _split_lines_of_conversations(text: str) -> list[ConversationText]:
     """Return the lines of a data set, each of which is a conversation of ShareGPT; [] for any other file."""
+    if '"conversations"' not in text.lstrip().split("\n", 1)[0]:  # not all lines of a large file, to look at one
+        return []
     found: list[ConversationText] = []
     for number, line in enumerate(text.split("\n"), 1):
         if '"conversations"' not in line:
