@@ -257,9 +257,13 @@ class LineTree:
 
     def take_main_path(self) -> LinePath:
         """Return the path to the newest line. In a subagent's file, that of the subagent."""
-        candidates = [node for node in self._nodes.values() if node.is_message or node.is_boundary]
-        main = [node for node in candidates if not node.chain]
-        return self._take((main or candidates)[-1]) if candidates else LinePath((), "", "")
+        newest_first = (node for node in reversed(self._nodes.values()) if node.is_message or node.is_boundary)
+        newest = next(newest_first, None)
+        if newest is None:
+            return LinePath((), "", "")
+        if newest.chain:  # a subagent has the last word
+            newest = next((node for node in newest_first if not node.chain), newest)
+        return self._take(newest)
 
     def take_other_paths(self) -> Iterator[LinePath]:
         """Yield the other paths, that of the newest line first."""
@@ -452,7 +456,7 @@ def find_compactions(nodes: Iterable[LineNode], path: LinePath) -> list[Compacti
             is_open = bool(found) and found[-1].summary is None
             boundary = found.pop().boundary if is_open else None
             found.append(CompactionLines(boundary, node))
-    names = {node.id for node in path.nodes}
+    names = {node.id for node in path.nodes} if found else set()
     return [each for each in found if _is_on_path(each, names)]
 
 
