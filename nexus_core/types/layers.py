@@ -5,9 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass as standard_dataclass
 from dataclasses import field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
-from nexus_core.types.base import dataclass, require_absolute, require_json, require_one_of, require_text, require_type
+from nexus_core.types.base import (
+    NamedTuple,
+    dataclass,
+    require_absolute,
+    require_json,
+    require_one_of,
+    require_text,
+    require_type,
+)
 from nexus_core.types.settings import Settings
 
 if TYPE_CHECKING:
