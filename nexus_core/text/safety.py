@@ -20,9 +20,9 @@ from __future__ import annotations
 import re
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from nexus_core.types.base import blake2b
+from nexus_core.types.base import NamedTuple, blake2b
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -47,7 +47,7 @@ class HiddenRun(NamedTuple):
 # First and last character of each range, and its name in reports. To detect more, add a row.
 _HIDDEN_RANGES = (
     ("\x00", "\x08", "control character"),
-    ("\x0b", "\x1f", "control character"),  # tab and newline are text; so is a return before a newline, see _HIDDEN_RUN
+    ("\x0b", "\x1f", "control character"),  # tab and newline are text; so is a return before a newline, see _hidden_run
     ("\x7f", "\x84", "control character"),
     ("\x85", "\x85", "line separator"),
     ("\x86", "\x9f", "control character"),
@@ -93,13 +93,18 @@ def _build_character_class() -> str:
     return "".join(f"{first}-{last}" for first, last in bounds)
 
 
-# A return before a newline is part of a line end: no run ends in it.
-_HIDDEN_RUN = re.compile(f"[{_build_character_class()}]+(?<!\r(?=\n))")
-
 # Visible ASCII, besides tab and newline.
 _PLAIN_BYTES = bytes([9, 10, *range(0x20, 0x7F)])
 
-# The rest is needed only for a text with such characters: strings here, compiled (and cached) by `re` on demand.
+# The patterns are needed only for texts with other characters: compiled (and cached) on demand, strings by `re`.
+
+
+@cache
+def _hidden_run() -> re.Pattern[str]:
+    # A return before a newline is part of a line end: no run ends in it.
+    return re.compile(f"[{_build_character_class()}]+(?<!\r(?=\n))")
+
+
 _EMOJI = "[\u2190-\u21ff\u2300-\u23ff\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff\U0001f000-\U0001faff]"
 # Besides emoji: keycaps (# * 0-9) and the signs that have a coloured form.
 _STYLED_CHARACTERS = f"{_EMOJI[:-1]}#*0-9\xa9\xae\u203c\u2049\u2122\u2139\u24c2\u3030\u303d\u3297\u3299]"
@@ -155,24 +160,29 @@ def replace_hidden(text: str, write: Callable[[str], str]) -> str:
 
 def strip_all_hidden(text: str) -> str:
     """Return `text` without any character that could hide, needed or not: for comparing, not for reading."""
-    return _HIDDEN_RUN.sub("", text)
+    return text if _is_plain(text) else _hidden_run().sub("", text)
 
 
 def locate_stripped(text: str, offset: int) -> int:
     """Convert an offset in `strip_all_hidden(text)` to the offset in `text`."""
     removed = 0
-    for match in _HIDDEN_RUN.finditer(text):
+    for match in _hidden_run().finditer(text):
         if match.start() - removed > offset:
             break
         removed += match.end() - match.start()
     return offset + removed
 
 
+def _is_plain(text: str) -> bool:
+    """Return True if a text has visible ASCII only: ten times as fast as a search, and the case for most texts."""
+    return text.isascii() and not text.encode().translate(None, _PLAIN_BYTES)
+
+
 def _hidden_runs(text: str) -> Iterator[tuple[int, int]]:
-    if not text.encode("utf-8", "surrogatepass").translate(None, _PLAIN_BYTES):
-        return  # ten times as fast as the search, and the case for most texts
+    if _is_plain(text):
+        return
     # A byte order mark at the very beginning belongs to the file, not to the text.
-    for match in _HIDDEN_RUN.finditer(text, 1 if text.startswith("\ufeff") else 0):
+    for match in _hidden_run().finditer(text, 1 if text.startswith("\ufeff") else 0):
         start, end = _skip_needed(text, *match.span()), match.end()
         if start < end:
             yield start, end
@@ -244,7 +254,7 @@ def _escape_run(run: str) -> str:
 
 # C0 except tab and newline, DEL, C1, line and paragraph separators, bidi controls, surrogates for
 # undecodable bytes, a byte order mark inside text, interlinear marks, and the Tags block.
-_CONTROL_CHARACTERS = re.compile(
+_CONTROL_CHARACTERS = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f]"
 )
@@ -252,7 +262,9 @@ _CONTROL_CHARACTERS = re.compile(
 
 def visible(text: str) -> str:
     r"""Return `text` with every control or hidden character as an escape. Newlines and tabs stay."""
-    return _CONTROL_CHARACTERS.sub(_escape_terminal_match, replace_hidden(text, _escape_for_terminal))
+    if _is_plain(text):
+        return text
+    return re.sub(_CONTROL_CHARACTERS, _escape_terminal_match, replace_hidden(text, _escape_for_terminal))
 
 
 def visible_line(text: str) -> str:
@@ -275,7 +287,9 @@ def shorten(text: str, longest: int) -> str:
 
 def visible_json(document: str) -> str:
     r"""Return a JSON document with control and hidden characters as `\u` escapes. It parses to the same value."""
-    return _CONTROL_CHARACTERS.sub(_escape_json_match, replace_hidden(document, _escape_for_json))
+    if _is_plain(document):
+        return document
+    return re.sub(_CONTROL_CHARACTERS, _escape_json_match, replace_hidden(document, _escape_for_json))
 
 
 def _escape_for_terminal(run: str) -> str:
@@ -421,8 +435,23 @@ def _lookalike_table() -> dict[int, str]:
     }
 
 
+def _compile_for(text: str, pattern: str) -> re.Pattern[str]:
+    """Compile a pattern to search a text. Without the other characters, one for ASCII takes a fraction of the time.
+
+    Args:
+        text: The text.
+        pattern: A pattern that has characters beyond ASCII only in classes, and in each of these an ASCII character.
+    """
+    return _compile_for_ascii(pattern) if text.isascii() else re.compile(pattern)
+
+
 @cache
-def _candidate_pattern() -> re.Pattern[str]:
+def _compile_for_ascii(pattern: str) -> re.Pattern[str]:
+    return re.compile(re.sub("[^\0-\x7f](?:-[^\0-\x7f])?", "", pattern))
+
+
+@cache
+def _candidate_pattern() -> str:
     # Finds every text with a marker that has an opening character, and few others: one that is wide; or a plain one,
     # then the words of a row, or plain letters up to a character that is not plain. No opening character is scanned
     # twice.
@@ -430,8 +459,8 @@ def _candidate_pattern() -> re.Pattern[str]:
     begun = "|".join(starts)
     whole = "|".join(words for words in map(_build_row_pattern, _MARKER_LINES) if words not in starts)
     elements = "|".join(map(_build_row_pattern, MARKER_ELEMENTS))
-    return re.compile(
-        f"[{_WIDE_OPENERS}]|&(?i:lt|#)|<[hH][12]|[<#\\[{_DASH}]"
+    return (
+        f"[&{_WIDE_OPENERS}](?:(?<!&)|(?i:lt|#))|<[hH][12]|[<#\\[{_DASH}]"
         "(?:(?<=[#\\[])|(?<=<)[\\s/]*+|(?<=[^\t\n\r -,.-~][^#<\\[]))"
         f"[\t ]*+(?:(?ai:(?:{whole})(?![\t ]*+\\w)|(?:{elements})(?!\\w)|{begun})|[A-Za-z_\t ]*+[^\t\n\r -~])"
         "|#[\t ]*+[A-Za-z\t ]*+[*_`~<&\\[\\\\]"
@@ -487,15 +516,20 @@ def _insert_backslashes(text: str, points: list[int]) -> str:
 def _find_markers(text: str, *, escaped: bool = False, also: re.Pattern[str] | None = None) -> list[int]:
     # Positions for a backslash; with `escaped`, also those of the first backslash of escaped markers.
     points = {*_find_underlined_headings(text, escaped), *_find_source_lines(text, escaped)}
-    if also is not None or _candidate_pattern().search(text.replace("\\", "") if escaped else text) is not None:
+    if also is not None or _has_candidate(text.replace("\\", "") if escaped else text):
         points.update(_find_marker_lines(text, escaped, also), _find_elements(text, escaped))
     return sorted(points)
+
+
+def _has_candidate(text: str) -> bool:
+    return _compile_for(text, _candidate_pattern()).search(text) is not None
 
 
 def _find_marker_lines(text: str, escaped: bool, also: re.Pattern[str] | None) -> Iterator[int]:
     # Compiled (and cached) by `re` on demand, because few texts get here. Invisible characters may precede a marker; a
     # hyphen before a blank is a bullet.
-    opening = re.compile(f"([^!-~{_OPENERS}]*+){_ESCAPES if escaped else ''}[{_OPENERS}](?<!-(?=[\t -,.-~]))")
+    backslashes = _ESCAPES if escaped else ""
+    opening = _compile_for(text, f"([^!-~{_OPENERS}]*+){backslashes}[{_OPENERS}](?<!-(?=[\t -,.-~]))")
     offset = 0
     for line in text.splitlines(keepends=True):
         if (found := opening.match(line)) and _is_marker(found[1] + line[found.end() - 1 :], also):
@@ -505,7 +539,7 @@ def _find_marker_lines(text: str, escaped: bool, also: re.Pattern[str] | None) -
 
 def _find_underlined_headings(text: str, escaped: bool) -> Iterator[int]:
     # A line of only = or - turns the lines above into a heading.
-    for found in re.finditer(_UNDERLINE.format(escapes=_ESCAPES if escaped else ""), text):
+    for found in _compile_for(text, _UNDERLINE.format(escapes=_ESCAPES if escaped else "")).finditer(text):
         sign = strip_all_hidden(found[2]).strip()
         if re.fullmatch(f"[{_EQUALS}]+|[{_DASH}]+", sign):
             level = "#" if sign[0] in _EQUALS else "##"
@@ -529,7 +563,7 @@ def _is_title(above: Sequence[str], level: str) -> bool:
 
 def _find_source_lines(text: str, escaped: bool) -> Iterator[int]:
     # `Source: /path` below a heading of any kind, at most one blank line after it.
-    for found in re.finditer(_SOURCE_PATH, text):
+    for found in _compile_for(text, _SOURCE_PATH).finditer(text):
         end = found.start()
         if "!" <= text[end - 1 : end] <= "~" and text[end - 1] not in "eE*_":  # as in https://
             continue
@@ -571,14 +605,14 @@ def _find_elements(text: str, escaped: bool) -> Iterator[int]:
     written = (
         rf"(?i:&(?:lt|#0*60|#x0*3c)(?:;|\b))({backslashes})([^&{_LESS_THAN}{_GREATER_THAN}]*+)(?:&|[{_GREATER_THAN}])"
     )
-    for found in re.finditer(sign, text):
+    for found in _compile_for(text, sign).finditer(text):
         name = found[2][: 4 * _MAX_MARKER_CHARACTERS]
         if _is_element(name) or _is_html_heading(name, text, found.end() + 1):
             yield found.start(1)
     if "&" in text:
         yield from (
             found.start(1)
-            for found in re.finditer(written, text)
+            for found in _compile_for(text, written).finditer(text)
             if _is_element(found[2][: 4 * _MAX_MARKER_CHARACTERS])
         )
 
@@ -619,7 +653,8 @@ def _is_html_heading(content: str, text: str, end: int) -> bool:
 
 
 def _is_marker(line: str, also: re.Pattern[str] | None) -> bool:
-    plain = re.sub(_RULER, "---", " ".join(strip_all_hidden(line).split()))
+    plain = _squeeze_line(line)
+    plain = _compile_for(plain, _RULER).sub("---", plain)
     if plain[0] in _HASH:
         plain = _strip_inline_markup(plain).rstrip(f"{_HASH} ")  # Markdown allows a heading to be closed: ## Title ##
     head, tail = plain[:_MAX_MARKER_CHARACTERS], plain[-_MAX_MARKER_CHARACTERS:]
@@ -633,11 +668,11 @@ def _is_marker(line: str, also: re.Pattern[str] | None) -> bool:
 
 
 # What Markdown shows as the same words: emphasis, code, links, comments, elements of a line, an id, escaped signs.
-_INLINE_MARKUP = re.compile(
+_INLINE_MARKUP = (
     r"<!--[^<>]{0,200}-->|</?(?:a|b|code|em|i|mark|span|strong|u)\b[^<>]{0,200}>|[*`~]{1,3}|(?<![A-Za-z])_{1,3}|_{1,3}(?![A-Za-z])"
     r"|\\(?=[!-/:-@\[-`{-~])|\{[#.][\w -]{1,64}\}$"
 )
-_LINKED = re.compile(r"(#\s*)\[([^\[\]]{1,96})\](?:\([^()]{0,200}\)|\[[^\[\]]{0,200}\])?$")
+_LINKED = r"(#\s*)\[([^\[\]]{1,96})\](?:\([^()]{0,200}\)|\[[^\[\]]{0,200}\])?$"
 
 
 def _strip_inline_markup(line: str) -> str:
@@ -648,7 +683,7 @@ def _strip_inline_markup(line: str) -> str:
         from html import unescape as read_entities
 
         line = read_entities(line)
-    return " ".join(_INLINE_MARKUP.sub("", _LINKED.sub(r"\1\2", line)).split())
+    return " ".join(re.sub(_INLINE_MARKUP, "", re.sub(_LINKED, r"\1\2", line)).split())
 
 
 def _squeeze_line(line: str) -> str:

@@ -228,6 +228,14 @@ def test_nothing_but_backslashes_is_added(text: str) -> None:
     assert neutralize(text).replace("\\", "") == text.replace("\\", "")
 
 
+@given(from_pieces([piece for piece in PIECES if piece.isascii()]))
+def test_a_text_of_ascii_is_read_as_it_is_beside_other_characters(text: str) -> None:
+    above = "\u0436\n\n\n\n"
+
+    assert neutralize(above + text) == above + neutralize(text)
+    assert escape_markers(above + text) == above + escape_markers(text)
+
+
 @pytest.mark.acceptance("T12")
 @given(MARKED_TEXT)
 def test_no_structure_survives_escaping(text: str) -> None:

@@ -624,6 +624,15 @@ def test_what_is_no_marker_stays_the_same_object(text: str) -> None:
     assert neutralize(text) is text
 
 
+@pytest.mark.parametrize(
+    "text", [*[line for line, _ in FORGERIES], *[text for text, _ in SEVERAL_LINES], *OTHERS, RULE_FILE]
+)
+def test_a_text_is_read_alike_below_other_characters(text: str) -> None:
+    above = "\u0436\n\n\n\n"
+
+    assert neutralize(above + text) == above + neutralize(text)
+
+
 def test_an_ordinary_text_does_not_load_the_tables_of_unicode() -> None:
     text = "---\ntitle: x\n---\n# Project\n\n## Environment variables\n\n- [x] [docs](docs.md)\n<b>-- bold</b>\n"
     program = (
