@@ -1,5 +1,6 @@
 """The seeds' interface: their names for loaders, managers, counters and messages.
 
+loader.py           everything for a directory
 prompt_loader.py    a personal prompt, a project's and the environment as one prompt
 """
 
@@ -8,23 +9,19 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from nexus_core.context.prompt_loader import (
-    FilePromptSource,
-    LoadedPrompt,
-    PromptLoader,
-    PromptSource,
-    get_system_info,
-)
-from nexus_core.host.manager import load_plugin
-from nexus_core.nexus import Nexus
-
 if TYPE_CHECKING:
-    import os
-
     from nexus_core.compaction.plan import CompactionResult, select_messages_for_compaction
     from nexus_core.compaction.prompts import build_summarize_prompt
     from nexus_core.config.merge import deep_merge
     from nexus_core.config.schema import Config, ContextConfig
+    from nexus_core.context.loader import ContextLoader
+    from nexus_core.context.prompt_loader import (
+        FilePromptSource,
+        LoadedPrompt,
+        PromptLoader,
+        PromptSource,
+        get_system_info,
+    )
     from nexus_core.history.manager import ContextManager
     from nexus_core.layers.context import ContextLayer, ContextSources, LoadedContext, LoadedSource
     from nexus_core.thread.projection import create_summary_message
@@ -101,17 +98,22 @@ _HOMES = {
     "Config": "config.schema",
     "ContextConfig": "config.schema",
     "ContextLayer": "layers.context",
+    "ContextLoader": "context.loader",
     "ContextManager": "history.manager",
     "ContextSources": "layers.context",
     "Conversation": "types.messages",
     "File": "types.messages",
+    "FilePromptSource": "context.prompt_loader",
     "Image": "types.messages",
     "LoadedContext": "layers.context",
+    "LoadedPrompt": "context.prompt_loader",
     "LoadedSource": "layers.context",
     "MCPServerConfig": "types.mcp",
     "MCPServerWithOrigin": "types.mcp",
     "Message": "types.messages",
     "Opaque": "types.messages",
+    "PromptLoader": "context.prompt_loader",
+    "PromptSource": "context.prompt_loader",
     "Reasoning": "types.messages",
     "SimpleTokenCounter": "tokens.estimator",
     "Text": "types.messages",
@@ -122,6 +124,7 @@ _HOMES = {
     "build_summarize_prompt": "compaction.prompts",
     "create_summary_message": "thread.projection",
     "deep_merge": "config.merge",
+    "get_system_info": "context.prompt_loader",
     "get_token_counter": "tokens.counters",
     "select_messages_for_compaction": "compaction.plan",
 }
@@ -132,6 +135,8 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
         if name == "TiktokenCounter":
+            from nexus_core.host.manager import load_plugin
+
             value = getattr(load_plugin("tiktoken_counter"), name)
         elif name in _HOMES:
             value = getattr(import_module(f"nexus_core.{_HOMES[name]}"), name)
@@ -142,15 +147,3 @@ if not TYPE_CHECKING:
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__})
-
-
-class ContextLoader:
-    """Loads everything for a directory: `ContextLoader(cwd).load()` or `ContextLoader().load(cwd)`."""
-
-    def __init__(self, cwd: str | os.PathLike[str] | None = None) -> None:
-        self._cwd = cwd
-
-    def load(self, cwd: str | os.PathLike[str] | None = None) -> LoadedContext:
-        """Find and merge all layers, fresh from disk, for an agent in a REPL."""
-        place = cwd if cwd is not None else self._cwd if self._cwd is not None else "."
-        return Nexus(place).context(mode="repl")

@@ -43,7 +43,7 @@ def test_the_wheel_holds_the_tables_of_tokens_and_models_and_says_where_they_com
 
     tables = {"cl100k_base.ranks", "o200k_base.ranks", "tables.json"}
     assert {f"nexus_plugins/tiktoken_counter/ranks/{name}" for name in tables} <= names
-    assert "nexus_plugins/models/models.toml" in names
+    assert "nexus_plugins/models/prices.toml" in names
     assert any(name.endswith(".dist-info/licenses/NOTICE") for name in names)
 
 

@@ -1,32 +1,34 @@
-"""The bundled tables of models: context windows, tokenizers, cached prefixes, prices."""
+"""The bundled tables of models: context windows, tokenizers, cached prefixes, prices.
+
+_families.py   the models, by family
+prices.toml    their prices
+"""
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nexus_core import hookimpl
 from nexus_core.plugin import Model, ModelPrice
+from nexus_plugins.models._families import FAMILIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MODELS_FILE = Path(__file__).parent / "models.toml"
 PRICES_FILE = Path(__file__).parent / "prices.toml"
 
 
 @hookimpl
 def nexus_models() -> tuple[Model, ...]:
-    """Return the models of `models.toml`."""
+    """Return the models of the bundled table."""
     return _read_models()
 
 
 @cache
 def _read_models() -> tuple[Model, ...]:
-    families = tomllib.loads(MODELS_FILE.read_text(encoding="utf-8")).values()
-    return tuple(model for family in families for model in _build_models(**family))
+    return tuple(model for family in FAMILIES.values() for model in _build_models(**family))
 
 
 def _build_models(models: dict[str, dict[str, Any]], **shared: Any) -> Iterator[Model]:  # noqa: ANN401 - TOML values
@@ -41,6 +43,8 @@ def find_price(name: str) -> ModelPrice | None:
 
 @cache
 def _read_prices() -> dict[str, ModelPrice]:
+    import tomllib  # only a command that shows a cost needs it
+
     groups = tomllib.loads(PRICES_FILE.read_text(encoding="utf-8")).values()
     return {
         name: _build_price(**{"date": group["date"], "source": group["source"], **fields})
