@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 from importlib import import_module
+from inspect import get_annotations
+from types import FunctionType
 from typing import TYPE_CHECKING, ClassVar
 
 from typer import Typer
@@ -62,7 +64,6 @@ PAGED_COMMANDS = frozenset(
     }
 )
 """Commands that only print, whose long output goes to a pager."""
-_COMPLETION_PARAMS = {"install_completion", "show_completion"}
 
 
 class LazyGroup(TyperGroup):
@@ -133,7 +134,7 @@ def load_command(command: Command, plugin: str, path: str = "") -> ClickCommand:
     try:
         with redirect_plugin_output():
             app = getattr(import_module(module), attribute)
-            loaded = get_command(app) if isinstance(app, Typer) else None
+            loaded = _build_command(app) if isinstance(app, Typer) else None
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -148,14 +149,27 @@ def load_command(command: Command, plugin: str, path: str = "") -> ClickCommand:
     return loaded
 
 
+def _build_command(app: Typer) -> ClickCommand:
+    """Return the command of an application, without the flags for completion, which only `nexus` itself has."""
+    app._add_completion = False  # noqa: SLF001 - what `Typer(add_completion=False)` sets, whoever wrote the application
+    resolve_annotations(app)
+    return get_command(app)
+
+
+def resolve_annotations(app: Typer) -> None:
+    """Evaluate the annotations of the functions of an application, each of which Typer would evaluate four times."""
+    for info in (app.registered_callback, *app.registered_commands):
+        if info is not None and isinstance(info.callback, FunctionType):
+            info.callback.__annotations__ = get_annotations(info.callback, eval_str=True)
+
+
 def _adapt_command(command: ClickCommand, path: str) -> None:
-    """Add shared options and plain help to a command and its subcommands, without completion flags.
+    """Add shared options and plain help to a command and its subcommands.
 
     Args:
         command: The command or group.
         path: The words behind `nexus` that lead to it.
     """
-    command.params = [param for param in command.params if param.name not in _COMPLETION_PARAMS]
     taken = {option for param in command.params for option in param.opts}
     command.params += [option for option in build_global_options(hidden=True) if not taken.intersection(option.opts)]
     if isinstance(command, TyperCommand | TyperGroup):

@@ -14,16 +14,17 @@ from importlib import import_module
 from itertools import islice
 from operator import attrgetter
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeGuard, TypeVar
 
 from nexus_core import hookspecs
 from nexus_core.errors import NexusError, PluginError
 from nexus_core.hookspecs import hookimpl
+from nexus_core.types.base import NamedTuple
 from nexus_core.types.plugins import HookCall, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import FunctionType
 
     from nexus_core.host.discovery import PluginCandidate
 
@@ -86,8 +87,18 @@ def get_hooks() -> Mapping[str, HookSpec]:
     return {name: HookSpec(member) for name, member in vars(hookspecs).items() if hasattr(member, marker)}
 
 
+def _is_plain_function(function: object) -> TypeGuard[FunctionType]:
+    """Return True for a function that takes positional parameters only, whose code object says everything of them."""
+    if type(function) is not FunctionType or function.__dict__.keys() & {"__wrapped__", "__signature__"}:
+        return False
+    code = function.__code__
+    return not code.co_kwonlyargcount and not code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+
+
 def list_parameter_names(function: Callable[..., object]) -> tuple[str, ...]:
     """Return the names of a hook function's parameters without a default. The others keep their default."""
+    if _is_plain_function(function):
+        return function.__code__.co_varnames[: function.__code__.co_argcount - len(function.__defaults__ or ())]
     parameters = inspect.signature(function).parameters.values()
     return tuple(p.name for p in parameters if p.default is p.empty)
 

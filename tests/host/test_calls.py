@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import logging
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,7 @@ from nexus_core.host.calls import (
     ProblemReporter,
     describe_exception,
     get_hooks,
+    list_parameter_names,
     wrap_implementation,
 )
 from nexus_core.host.discovery import PluginCandidate, PluginPolicy, build_given_candidates
@@ -435,3 +438,44 @@ def test_an_error_class_that_forgot_its_constructor_can_still_be_printed() -> No
             pass
 
     assert str(CarelessError()) == "something went wrong"
+
+
+def _plain(request: Request, loaded: LoadedLayers, mine: int = 0) -> None: ...
+
+
+def _empty() -> None: ...
+
+
+def _with_keywords(request: Request, *, loaded: LoadedLayers, mine: int = 0) -> None: ...
+
+
+def _with_rest(request: Request, *rest: object, **more: object) -> None: ...
+
+
+@functools.wraps(_plain)
+def _wrapped(*arguments: Any) -> None: ...
+
+
+def _declared(*arguments: Any) -> None: ...
+
+
+_declared.__signature__ = inspect.signature(_empty)  # type: ignore[attr-defined]
+
+
+class _Object:
+    def method(self, request: Request, mine: int = 0) -> None: ...
+
+    def __call__(self, request: Request) -> None: ...
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(_plain, _empty, _with_keywords, _with_rest, _wrapped, _declared),
+        *(_Object().method, _Object(), functools.partial(_plain, loaded=None)),
+    ],
+)
+def test_a_function_is_called_with_the_parameters_of_its_signature_that_have_no_default(function: Any) -> None:
+    parameters = inspect.signature(function).parameters.values()
+
+    assert list_parameter_names(function) == tuple(p.name for p in parameters if p.default is p.empty)
