@@ -214,11 +214,14 @@ def _require_dialect(item: object) -> None:
 
 
 def _build_copier(kind: type) -> Callable[[Any], object]:
-    """Return a copier for a dataclass: `replace`, or a faster one if all its fields are positional."""
+    """Return a copier for a dataclass: `replace`, or a faster one if it has several fields and all are arguments."""
     known = fields(kind)
-    if len(known) < 2 or not all(field.init and not field.kw_only for field in known):  # noqa: PLR2004 - attrgetter returns no tuple for one field
+    names = [field.name for field in known]
+    if len(known) < 2 or not all(field.init for field in known):  # noqa: PLR2004 - attrgetter returns no tuple for one field
         return replace
-    values = attrgetter(*(field.name for field in known))
+    values = attrgetter(*names)
+    if any(field.kw_only for field in known):
+        return lambda item: kind(**dict(zip(names, values(item), strict=True)))
     return lambda item: kind(*values(item))
 
 

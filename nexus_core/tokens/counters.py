@@ -13,7 +13,6 @@ from nexus_core.host.discovery import OWN_DISTRIBUTION
 from nexus_core.host.manager import get_default_host
 from nexus_core.tokens.count_cache import CountCache, get_shared_cache, without_stored_counts
 from nexus_core.tokens.estimator import SimpleTokenCounter, TextCounter
-from nexus_core.tokens.messages import count_messages
 from nexus_core.tokens.models import find_model, find_unknown_model, is_guessed_model
 from nexus_core.types.base import NamedTuple
 from nexus_core.types.budget import TokenCount
@@ -115,7 +114,7 @@ class CachingCounter(TextCounter):
     def count_messages(self, messages: Sequence[Message]) -> int:
         """Return the tokens of messages, by the rules of the counter."""
         if getattr(type(self.counter), "count_messages", None) is TextCounter.count_messages:
-            return count_messages(self, messages)  # text by text, each of them cached
+            return super().count_messages(messages)  # text by text, each of them cached
         calls = sum([len(message.tool_calls) for message in messages]) if self.tool_call_tokens else 0
         counted = self._call_required(self.counter.count_messages, list(messages))
         return self._correct(counted) + calls * self.tool_call_tokens

@@ -16,7 +16,6 @@ from math import ceil
 from operator import mul
 from typing import TYPE_CHECKING
 
-from nexus_core.tokens.messages import count_messages
 from nexus_core.types.budget import TokenCount
 
 if TYPE_CHECKING:
@@ -50,6 +49,8 @@ class TextCounter:
 
     def count_messages(self, messages: Sequence[Message]) -> int:
         """Return the tokens of messages, with an overhead of 4 each."""
+        from nexus_core.tokens.messages import count_messages
+
         return count_messages(self, messages)
 
     def measure(self, text: str) -> TokenCount:

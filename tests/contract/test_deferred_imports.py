@@ -48,6 +48,8 @@ DEFERRED = {
     "nexus_core.types.api",
     "nexus_core.types.assembled",
     "nexus_core.types.messages",
+    # The count of a text needs no messages, and is all that many programs ask for.
+    "nexus_core.tokens.messages",
     # A call without memories and without a summary needs none of these, and few sessions are ever repaired or deleted.
     "nexus_core.compaction.compact",
     "nexus_core.compaction.undo",

@@ -472,7 +472,7 @@ class _Object:
     "function",
     [
         *(_plain, _empty, _with_keywords, _with_rest, _wrapped, _declared),
-        *(_Object().method, _Object(), functools.partial(_plain, loaded=None)),
+        *(_Object().method, _Object(), functools.partial(_plain, mine=1)),
     ],
 )
 def test_a_function_is_called_with_the_parameters_of_its_signature_that_have_no_default(function: Any) -> None:
