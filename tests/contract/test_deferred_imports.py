@@ -26,6 +26,7 @@ DEFERRED = {
     "nexus_plugins.mcp._connections",
     "nexus_plugins.mcp._oauth",
     "nexus_plugins.mcp._transport",
+    "nexus_plugins.providers._settings",
     # Few runs need these: settings with comments or errors, what needs approval, files of other tools.
     "nexus_core.config.excerpt",
     "nexus_core.config.jsonc",

@@ -12,7 +12,7 @@ import random
 import time
 from base64 import b64encode
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from importlib.util import find_spec
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core import MissingExtraError, ProviderError, __version__
 from nexus_core.plugin import CancelSignal, Extra
+from nexus_plugins.providers._addresses import get_server
 from nexus_plugins.providers._connection_pool import open_response
 from nexus_plugins.providers._formats import (
     FORMATS,
@@ -32,7 +33,6 @@ from nexus_plugins.providers._formats import (
     take_client_options,
 )
 from nexus_plugins.providers._secrets import EnvironmentVariableError, read_secrets
-from nexus_plugins.providers._settings import get_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     from nexus_plugins.providers._formats import WireFormat
     from nexus_plugins.providers._secrets import EnvironmentSecrets, Secret
-    from nexus_plugins.providers._settings import Endpoint
 
 EXTRA = Extra("llm", modules=("httpx2",))
 
@@ -104,6 +103,33 @@ class RetryTiming(NamedTuple):
 DEFAULT_TIMING = RetryTiming()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelEndpoint:
+    """An HTTP endpoint that serves a model, as the settings describe it.
+
+    Attributes:
+        api: Its API: `openai`, `responses`, `anthropic` or `gemini`.
+        model: Its name of the model; None for that of the conversation.
+        base_url: Its address, in the form of the API's SDK; None for that of its maker.
+        key_env: The environment variable that holds the key; None for no key.
+        headers: By name of a further header, the environment variable that holds its value.
+        window: Its context window in tokens; 0 for no limit.
+        max_retries: Number of retries.
+        timeout: Timeout of one attempt in seconds; in a streamed reply, the longest silence.
+        options: Further fields of the request body; None removes a field.
+    """
+
+    api: str
+    model: str | None = None
+    base_url: str | None = None
+    key_env: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    window: int = 0
+    max_retries: int = 2
+    timeout: float = 120.0
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class EndpointClient:
     """Sends request bodies to one endpoint.
@@ -116,7 +142,7 @@ class EndpointClient:
     """
 
     name: str
-    endpoint: Endpoint
+    endpoint: ModelEndpoint
     timing: RetryTiming = DEFAULT_TIMING
     where: str = ""
 

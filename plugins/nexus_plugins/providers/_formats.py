@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from nexus_core import Message, MessageError, get_dialect
 from nexus_core.plugin import ReasoningDelta, TextDelta, estimate
+from nexus_plugins.providers._addresses import get_host
 from nexus_plugins.providers._secrets import Secret
-from nexus_plugins.providers._settings import RESERVED_HEADERS, get_host
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from nexus_core import AssembledContext
     from nexus_core.plugin import SummaryRequest
 
+RESERVED_HEADERS = frozenset(
+    {"accept-encoding", "connection", "content-length", "content-type", "host", "transfer-encoding"}
+)
+"""Headers that no setting can set."""
 CUT_OFF_NOTE = "[The summary was cut off here.]"
 REASONING_TOKENS = 8000
 """Tokens for reasoning, where it counts as output. The prompt itself limits the length of the summary."""

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from nexus_core import ConfigError, MessageError, get_dialect
 from nexus_core.plugin import Provider, ProviderReply, ProviderToolCall, ProviderUsage, TextDelta
+from nexus_plugins.providers._addresses import find_address_fault
 from nexus_plugins.providers._connection_pool import CONNECTIONS
-from nexus_plugins.providers._endpoint import RESEND_HINT, EndpointClient
+from nexus_plugins.providers._endpoint import RESEND_HINT, EndpointClient, ModelEndpoint
 from nexus_plugins.providers._formats import FORMATS
-from nexus_plugins.providers._secrets import is_variable_set
-from nexus_plugins.providers._settings import Endpoint, find_address_fault
+from nexus_plugins.providers._secrets import NOT_A_VARIABLE, is_variable_name, is_variable_set
 from nexus_plugins.providers._summarizers import read_provider_settings
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ def build_providers(loaded: LoadedLayers) -> Iterator[Provider]:
     """Yield a provider for each endpoint, and for each API one that `provider.*` of the settings configures.
 
     Raises:
-        ConfigError: `provider.base_url` cannot be used.
+        ConfigError: `provider.base_url` or `provider.api_key_env` cannot be used.
     """
-    endpoints = read_provider_settings(loaded).endpoints
+    endpoints, _ = read_provider_settings(loaded)
     for name, endpoint in endpoints.items():
         client = EndpointClient(name, endpoint)
         yield Provider(
@@ -53,7 +53,7 @@ def build_providers(loaded: LoadedLayers) -> Iterator[Provider]:
             )
 
 
-def _build_endpoint(loaded: LoadedLayers, api: str) -> Endpoint:
+def _build_endpoint(loaded: LoadedLayers, api: str) -> ModelEndpoint:
     """Return the endpoint of an API's maker, or the one of `provider.base_url`."""
     origins = loaded.settings.origins.get("/provider/provider", ())
     # A project's word is not heard: what the user has set up for a provider is for any that the program names.
@@ -63,12 +63,18 @@ def _build_endpoint(loaded: LoadedLayers, api: str) -> Endpoint:
     key_env = loaded.settings.get("provider.api_key_env") if is_meant else None
     if isinstance(base_url, str) and (fault := find_address_fault(base_url)):
         raise ConfigError(f"provider.base_url {fault}", where="provider.base_url")
+    if isinstance(key_env, str) and not is_variable_name(key_env):
+        raise ConfigError(f"provider.api_key_env {NOT_A_VARIABLE}", where="provider.api_key_env")
     if not isinstance(base_url, str) and not isinstance(key_env, str):
         # A key in its usual variable is for the maker of the API; no other address gets it by default.
         names = KEY_VARIABLES[api]
         key_env = next((name for name in names if is_variable_set(name)), names[0])
-    settings = {"api": api, "base_url": base_url, "key_env": key_env, "timeout": SILENCE_SECONDS}
-    return Endpoint.model_validate(settings)
+    return ModelEndpoint(
+        api=api,
+        base_url=base_url if isinstance(base_url, str) else None,
+        key_env=key_env if isinstance(key_env, str) else None,
+        timeout=SILENCE_SECONDS,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from nexus_core.plugin import redact
@@ -15,6 +16,14 @@ MIN_SECRET_CHARACTERS = 8
 """Shorter values are not masked: local servers accept dummy keys, which may be words of any text."""
 MAX_SHOWN_CHARACTERS = 300
 _PLACEHOLDER = "[key]"
+
+NOT_A_VARIABLE = "must be the name of an environment variable, not a value"
+"""The fault of a setting that names a variable."""
+
+
+def is_variable_name(name: str) -> bool:
+    """Return True if an environment variable can have a name."""
+    return re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}", name) is not None
 
 
 class Secret:

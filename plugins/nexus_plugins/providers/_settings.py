@@ -1,77 +1,27 @@
-"""Settings under `plugins.providers` in config.json, and address checks."""
+"""Settings under `plugins.providers` in config.json."""
 
 from __future__ import annotations
 
 import re
-from ipaddress import ip_address
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from nexus_core.plugin.settings import StrictModel
-
-_SCHEMES = ("https", "http")
-_FORBIDDEN_CHARACTERS = re.compile(r"[\x00-\x20\x7f\\]")
-
-
-def find_address_fault(url: str, *, allow_http: bool = False) -> str:
-    """Return why an address is invalid or unsafe, as a predicate, or "" if it is fine. Never repeats the address."""
-    try:
-        parts = urlsplit(url)
-        _ = parts.port  # raises ValueError for an invalid port
-    except ValueError:
-        return "is not an address"
-    is_unencrypted = parts.scheme == "http" and not allow_http and not _is_loopback(parts.hostname or "")
-    faults = {
-        "contains a character that cannot be in an address": _FORBIDDEN_CHARACTERS.search(url),
-        "must begin with https:// and the name of a server": parts.scheme not in _SCHEMES or not parts.hostname,
-        "must not contain a password; name an environment variable in key_env or headers": "@" in parts.netloc,
-        "must not have anything after a ? or #": "?" in url or "#" in url,
-        "must begin with https://, or others could read the key; allow_http permits that": is_unencrypted,
-    }
-    return next((fault for fault, applies in faults.items() if applies), "")
-
-
-def is_encrypted(url: str) -> bool:
-    """Return True if the address uses HTTPS."""
-    return urlsplit(url).scheme == "https"
-
-
-def get_host(url: str) -> str:
-    """Return the host of a URL, in lower case, or "" if it has none."""
-    return urlsplit(url).hostname or ""
-
-
-def get_server(url: str) -> str:
-    """Return the host of a URL with its port, if it has one."""
-    return urlsplit(url).netloc
-
-
-def _is_loopback(host: str) -> bool:
-    """Return True if a host is this machine."""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
-
+from nexus_plugins.providers._addresses import find_address_fault
+from nexus_plugins.providers._formats import RESERVED_HEADERS
+from nexus_plugins.providers._secrets import NOT_A_VARIABLE, is_variable_name
 
 RESERVED_NAMES = ("command", "extractive", "given")
 """Names of other summarizers, which endpoints cannot have."""
 
-_VARIABLE_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _HEADER_PATTERN = re.compile(r"[A-Za-z0-9-]{1,64}")
 _ENDPOINT_NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-RESERVED_HEADERS = frozenset(
-    {"accept-encoding", "connection", "content-length", "content-type", "host", "transfer-encoding"}
-)
 
 
 def _validate_variable(name: str) -> str:
-    if not _VARIABLE_PATTERN.fullmatch(name):
-        raise ValueError("must be the name of an environment variable, not a value")
+    if not is_variable_name(name):
+        raise ValueError(NOT_A_VARIABLE)
     return name
 
 

@@ -13,16 +13,14 @@ from nexus_core import Finding
 from nexus_core.plugin import Summarizer
 from nexus_core.plugin.settings import pointer_to
 from nexus_plugins.providers._command import CommandSummarizer
-from nexus_plugins.providers._endpoint import DEFAULT_TIMING, EXTRA, EndpointClient, EndpointError
+from nexus_plugins.providers._endpoint import DEFAULT_TIMING, EXTRA, EndpointClient, EndpointError, ModelEndpoint
 from nexus_plugins.providers._secrets import is_variable_set
-from nexus_plugins.providers._settings import ProvidersSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nexus_core.plugin import LayerConfig, LoadedLayers, SummaryRequest
     from nexus_plugins.providers._endpoint import RetryTiming
-    from nexus_plugins.providers._settings import Endpoint
 
 COMMAND_SETTING = "compaction.command"
 COMMAND_POINTER = "/compaction/command"
@@ -40,7 +38,7 @@ class EndpointSummarizer:
     """
 
     name: str
-    endpoint: Endpoint
+    endpoint: ModelEndpoint
     model: str = ""
     timing: RetryTiming = DEFAULT_TIMING
 
@@ -59,21 +57,34 @@ class EndpointSummarizer:
         return client.post(body, model, request.timeout, client.format.read)
 
 
-def read_provider_settings(loaded: LoadedLayers) -> ProvidersSettings:
-    """Return the validated settings under `plugins.providers`. Only the user's own files can set them."""
-    return ProvidersSettings.model_validate(loaded.settings.get("plugins.providers") or {})
+def read_provider_settings(loaded: LoadedLayers) -> tuple[dict[str, ModelEndpoint], tuple[str, ...]]:
+    """Return the endpoints by name, and the environment variables of the command.
+
+    Only the user's own files can set them. They are validated here, with pydantic, which few users need for this.
+    """
+    given = loaded.settings.get("plugins.providers")
+    if not given:
+        return {}, ()
+    from nexus_plugins.providers._settings import ProvidersSettings
+
+    settings = ProvidersSettings.model_validate(given)
+    endpoints = {
+        name: ModelEndpoint(**endpoint.model_dump(exclude={"allow_http"}))
+        for name, endpoint in settings.endpoints.items()
+    }
+    return endpoints, tuple(settings.command_variables)
 
 
 def build_summarizers(loaded: LoadedLayers) -> Iterator[Summarizer]:
     """Yield a summarizer for each endpoint, and `command` if the settings name one."""
-    settings = read_provider_settings(loaded)
+    endpoints, variables = read_provider_settings(loaded)
     model = loaded.settings.get("compaction.model")
-    for name, endpoint in settings.endpoints.items():
+    for name, endpoint in endpoints.items():
         model_id = loaded.settings.model_id(model) if isinstance(model, str) else ""
         yield Summarizer(name=name, summarise=EndpointSummarizer(name, endpoint, model_id), window=endpoint.window)
     command = find_command(loaded)
     if command is not None:
-        summarize = replace(command, variables=tuple(settings.command_variables))
+        summarize = replace(command, variables=variables)
         yield Summarizer(name="command", summarise=summarize)
 
 
@@ -116,7 +127,7 @@ _ENDPOINTS_POINTER = "/plugins/providers/endpoints"
 
 def diagnose_providers(loaded: LoadedLayers) -> Iterator[Finding]:
     """Yield findings about unusable endpoints and an unusable command."""
-    endpoints = read_provider_settings(loaded).endpoints
+    endpoints, _ = read_provider_settings(loaded)
     if endpoints and find_spec("httpx2") is None:
         yield _finding(
             loaded, "missing-extra", f"endpoints need `pip install '{EXTRA.requirement}'`", _ENDPOINTS_POINTER

@@ -17,8 +17,7 @@ from nexus_core.testing.fixtures import MakeNexus
 from nexus_core.types.plugins import Problem
 from nexus_plugins.providers import EndpointError
 from nexus_plugins.providers._connection_pool import CONNECTIONS, build_connection_key
-from nexus_plugins.providers._endpoint import EndpointClient
-from nexus_plugins.providers._settings import Endpoint
+from nexus_plugins.providers._endpoint import EndpointClient, ModelEndpoint
 from tests.agents.wire import KEY, MODELS, VARIABLE, stream, streamed, write_settings
 from tests.plugins.providers.endpoints import GOOD, SUMMARY, Answer, request, serving, summarizer
 
@@ -140,7 +139,7 @@ def test_a_new_connection_that_the_server_closes_is_an_attempt() -> None:
 
 def test_cancelling_ends_a_connection_that_was_used_before() -> None:
     with serving(streamed("openai", "Hi."), Answer(raw=True, pause=1), streamed("openai", "Hi."), keeps=True) as server:
-        client = EndpointClient("fast", Endpoint.model_validate({"api": "openai", "base_url": server.url}))
+        client = EndpointClient("fast", ModelEndpoint(api="openai", base_url=server.url))
         list(client.stream({}, "m", CancelSignal()))
         cancel = CancelSignal()
         server.heard.clear()
@@ -162,7 +161,7 @@ def test_a_stream_without_an_end_after_its_last_event_is_a_reply() -> None:
     said = stream("openai", "Hi.")
 
     with serving(chunked(said, end=False), streamed("openai", "Hi."), keeps=True) as server:
-        client = EndpointClient("fast", Endpoint.model_validate({"api": "openai", "base_url": server.url}))
+        client = EndpointClient("fast", ModelEndpoint(api="openai", base_url=server.url))
         events = [list(client.stream({}, "m", CancelSignal())) for _ in range(2)]
 
     assert events[0] == events[1]

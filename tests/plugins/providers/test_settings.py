@@ -20,7 +20,9 @@ from nexus_core.plugin import LoadedLayers
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.providers import nexus_summarizers
-from nexus_plugins.providers._settings import ProvidersSettings, find_address_fault
+from nexus_plugins.providers._addresses import find_address_fault
+from nexus_plugins.providers._endpoint import ModelEndpoint
+from nexus_plugins.providers._settings import Endpoint, ProvidersSettings
 from nexus_plugins.providers._summarizers import EndpointSummarizer, find_command
 from tests.conftest import Cli
 from tests.plugins.providers.endpoints import GOOD, SUMMARY, request, serving
@@ -369,3 +371,38 @@ def test_nobody_pays_for_what_nobody_asks_for(
 
     assert "nexus_plugins.providers" in loaded
     assert not modules & set(loaded)
+
+
+def test_providers_of_the_apis_are_built_without_pydantic(nexus_home: Path, work: Path) -> None:
+    provider = {"provider": "openai", "model": "m", "base_url": "http://127.0.0.1:1/v1", "api_key_env": "SOME_KEY"}
+    write_files(nexus_home, {"config.json": json.dumps({"provider": provider})})
+    program = (
+        "import sys\nfrom nexus_core import Nexus\nnexus = Nexus()\nloaded = nexus.load()\n"
+        "print(*nexus.host.providers(loaded))\nprint('pydantic' in sys.modules)"
+    )
+
+    command = [sys.executable, "-c", program]
+    subprocess.run(command, cwd=work, check=True, capture_output=True)  # validates the settings, and remembers it
+    lines = subprocess.run(command, cwd=work, check=True, text=True, capture_output=True).stdout.splitlines()
+
+    assert {"openai", "responses", "anthropic", "gemini"} <= set(lines[0].split())
+    assert lines[1] == "False"
+
+
+def test_an_endpoint_has_the_defaults_of_its_settings() -> None:
+    assert ModelEndpoint(**Endpoint(api="openai").model_dump(exclude={"allow_http"})) == ModelEndpoint(api="openai")
+
+
+@pytest.mark.parametrize("value", ["sk-0123456789 abcdef", "1KEY", ""])
+def test_a_key_in_place_of_the_name_of_its_variable_is_refused_and_not_repeated(
+    make_nexus: MakeNexus, nexus_home: Path, value: str
+) -> None:
+    provider = {"provider": "openai", "model": "m", "base_url": "http://127.0.0.1:1/v1", "api_key_env": value}
+    write_files(nexus_home, {"config.json": json.dumps({"provider": provider})})
+    nexus = make_nexus()
+
+    with pytest.raises(ConfigError) as caught:
+        nexus.host.providers(nexus.load())
+
+    expected = "provider.api_key_env must be the name of an environment variable, not a value"
+    assert str(caught.value) == f"{expected}\n  at provider.api_key_env"

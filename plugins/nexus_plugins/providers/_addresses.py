@@ -1,0 +1,53 @@
+"""Addresses of endpoints: checks, host and port."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+_SCHEMES = ("https", "http")
+_FORBIDDEN_CHARACTERS = re.compile(r"[\x00-\x20\x7f\\]")
+
+
+def find_address_fault(url: str, *, allow_http: bool = False) -> str:
+    """Return why an address is invalid or unsafe, as a predicate, or "" if it is fine. Never repeats the address."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises ValueError for an invalid port
+    except ValueError:
+        return "is not an address"
+    is_unencrypted = parts.scheme == "http" and not allow_http and not _is_loopback(parts.hostname or "")
+    faults = {
+        "contains a character that cannot be in an address": _FORBIDDEN_CHARACTERS.search(url),
+        "must begin with https:// and the name of a server": parts.scheme not in _SCHEMES or not parts.hostname,
+        "must not contain a password; name an environment variable in key_env or headers": "@" in parts.netloc,
+        "must not have anything after a ? or #": "?" in url or "#" in url,
+        "must begin with https://, or others could read the key; allow_http permits that": is_unencrypted,
+    }
+    return next((fault for fault, applies in faults.items() if applies), "")
+
+
+def is_encrypted(url: str) -> bool:
+    """Return True if the address uses HTTPS."""
+    return urlsplit(url).scheme == "https"
+
+
+def get_host(url: str) -> str:
+    """Return the host of a URL, in lower case, or "" if it has none."""
+    return urlsplit(url).hostname or ""
+
+
+def get_server(url: str) -> str:
+    """Return the host of a URL with its port, if it has one."""
+    return urlsplit(url).netloc
+
+
+def _is_loopback(host: str) -> bool:
+    """Return True if a host is this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
