@@ -3,7 +3,7 @@
 A command defines more than a hundred records before it does anything, so two things are made in less time than by the
 standard library, and are what it makes in every respect:
 
-- `dataclass` makes frozen dataclasses with slots. The standard one compiles six methods one by one. Here only
+- `dataclass` makes frozen dataclasses. The standard library compiles six methods of each, one by one. Here only
   `__init__` is compiled, when it is first used; the other methods are ordinary functions. `fields`, `replace`,
   `asdict`, patterns, copies and pickles work.
 - `NamedTuple` has the fields and annotations of `typing.NamedTuple`, which compiles each annotation to check it.
@@ -121,19 +121,19 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(*, frozen: bool, slots: bool, kw_only: bool = False) -> Callable[[type], type]:
-        """Return a decorator for frozen dataclasses with slots that are not derived from another dataclass."""
-        if not (frozen and slots):
-            raise TypeError("only for frozen dataclasses with slots: use dataclasses.dataclass")
-        return lambda cls: _make_dataclass(cls, kw_only=kw_only)
+        """Return a decorator for frozen dataclasses that are not derived from another dataclass."""
+        if not frozen:
+            raise TypeError("only for frozen dataclasses: use dataclasses.dataclass")
+        return lambda cls: _make_dataclass(cls, slots=slots, kw_only=kw_only)
 
 
-def _make_dataclass(cls: type, *, kw_only: bool) -> type:
+def _make_dataclass(cls: type, *, slots: bool, kw_only: bool) -> type:
     if any(hasattr(base, "__dataclass_fields__") for base in cls.__mro__[1:]):
         raise TypeError(f"{cls.__qualname__} is derived from a dataclass: use dataclasses.dataclass")
     defined = {
         name for name, value in vars(cls).items() if value is not None
     }  # Python sets __hash__ to None beside __eq__
-    cls = standard_dataclass(init=False, repr=False, eq=False, slots=True, kw_only=kw_only)(cls)
+    cls = standard_dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(cls)
     cls.__dataclass_params__.frozen = True  # type: ignore[attr-defined]
     known = fields(cls)
     methods = {
@@ -145,9 +145,9 @@ def _make_dataclass(cls: type, *, kw_only: bool) -> type:
         ),
         "__setattr__": _refuse_setting,
         "__delattr__": _refuse_deleting,
-        "__getstate__": _get_state,
-        "__setstate__": _set_state,
     }
+    if slots:
+        methods |= {"__getstate__": _get_state, "__setstate__": _set_state}
     for name, method in methods.items():
         if name not in defined:
             setattr(cls, name, method)
@@ -166,17 +166,20 @@ class _DeferredInit:
 
 
 def _compile_init(cls: Any, known: Fields) -> Callable[..., None]:  # noqa: ANN401 - a class with its slots
-    """Compile an `__init__` like the standard one, except that it fills the slots directly."""
-    scope: dict[str, Any] = {"_made": MISSING}
+    """Compile an `__init__` like the standard one, except that it fills slots directly."""
+    scope: dict[str, Any] = {"_made": MISSING, "_set_field": object.__setattr__}
     positional = ["self"]
     keywords: list[str] = []
     body: list[str] = []
     for field in known:
         name = field.name
-        scope[f"_set_{name}"] = getattr(cls, name).__set__
         parameter, value = _build_parameter(field, scope)
         (keywords if field.kw_only else positional).append(parameter)
-        body.append(f" _set_{name}(self, {value})")
+        if "__slots__" in vars(cls):
+            scope[f"_set_{name}"] = getattr(cls, name).__set__
+            body.append(f" _set_{name}(self, {value})")
+        else:
+            body.append(f" _set_field(self, {name!r}, {value})")
     if hasattr(cls, "__post_init__"):
         body.append(" self.__post_init__()")
     parameters = ", ".join([*positional, *(["*", *keywords] if keywords else [])])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass as standard_dataclass
 from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, get_args
@@ -215,7 +214,7 @@ class SkippedFile:
 _NO_SETTINGS = Settings()
 
 
-@standard_dataclass(frozen=True)
+@dataclass(frozen=True, slots=False)  # a cached property needs a __dict__
 class LoadedLayers:
     """The layers of a request, with their texts, settings and findings.
 

@@ -37,14 +37,17 @@ class Body:
     late: int = field(default=0, kw_only=True)
 
 
-def made_by(make: Any, **options: bool) -> Any:
+def made_by(make: Any, *, slots: bool = True, **options: bool) -> Any:
     body = {name: value for name, value in vars(Body).items() if name not in {"__dict__", "__weakref__"}}
-    return make(frozen=True, slots=True, **options)(type("Value", (), body))
+    return make(frozen=True, slots=slots, **options)(type("Value", (), body))
 
 
 Fast, Standard = made_by(dataclass), made_by(dataclasses.dataclass)
 FastKeywords, StandardKeywords = made_by(dataclass, kw_only=True), made_by(dataclasses.dataclass, kw_only=True)
-PAIRS = pytest.mark.parametrize(("fast", "standard"), [(Fast, Standard), (FastKeywords, StandardKeywords)])
+FastOpen, StandardOpen = made_by(dataclass, slots=False), made_by(dataclasses.dataclass, slots=False)
+PAIRS = pytest.mark.parametrize(
+    ("fast", "standard"), [(Fast, Standard), (FastKeywords, StandardKeywords), (FastOpen, StandardOpen)]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,7 @@ def test_it_has_the_same_fields(fast: Any, standard: Any) -> None:
     ]
     assert facts[0] == facts[1]
     assert fast.__match_args__ == standard.__match_args__
-    assert fast.__slots__ == standard.__slots__
+    assert getattr(fast, "__slots__", None) == getattr(standard, "__slots__", None)
     assert repr(fast.__dataclass_params__).count("frozen=True") == 1
 
 
@@ -122,6 +125,16 @@ def test_nothing_can_be_set_or_deleted() -> None:
         del point.x
     with pytest.raises(AttributeError):
         point.other = 1
+
+
+def test_a_value_without_slots_cannot_be_changed_either() -> None:
+    value = FastOpen(1, "x")
+
+    with pytest.raises(FrozenInstanceError, match="cannot assign to field 'a'"):
+        value.a = 2
+    assert vars(value) == vars(StandardOpen(1, "x"))
+    assert copy.copy(value) == copy.deepcopy(value) == value
+    assert dataclasses.replace(value, a=2) == FastOpen(2, "x")
 
 
 def test_each_value_gets_a_list_of_its_own() -> None:
