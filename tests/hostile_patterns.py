@@ -24,11 +24,11 @@ MAX_TEXTS = 24
 
 
 class UsedPattern(NamedTuple):
-    """A compiled expression of a module.
+    """An expression of a module.
 
     Attributes:
         name: The module and the name in it.
-        pattern: The expression.
+        pattern: The expression, compiled.
         searches: True if it is searched for everywhere in a text, False if it is matched in one place only.
     """
 
@@ -38,13 +38,17 @@ class UsedPattern(NamedTuple):
 
 
 def list_modules() -> list[str]:
-    """Return the modules that compile a regular expression."""
+    """Return the modules that have a regular expression among their constants."""
     return [
         ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
         for folder, root in FOLDERS.items()
         for path in sorted((ROOT / folder).rglob("*.py"))
-        if "re.compile(" in path.read_text(encoding="utf-8")
+        if _has_patterns(path.read_text(encoding="utf-8"))
     ]
+
+
+def _has_patterns(source: str) -> bool:
+    return "re.compile(" in source or ("import re\n" in source and bool(_find_passed_names(source)))
 
 
 def find_patterns(module_name: str) -> Iterator[UsedPattern]:
@@ -52,6 +56,9 @@ def find_patterns(module_name: str) -> Iterator[UsedPattern]:
     module = importlib.import_module(module_name)
     source = Path(str(module.__file__)).read_text(encoding="utf-8")
     searched = _find_searched_names(source)
+    for name, searches in _find_passed_names(source).items():
+        if isinstance(value := vars(module).get(name), str):
+            yield UsedPattern(f"{module_name}.{name}", re.compile(value), searches)
     seen: set[int] = set()
     for name, value in vars(module).items():
         for place, pattern in enumerate(_find_compiled(value)):
@@ -66,6 +73,18 @@ def _find_searched_names(source: str) -> set[str]:
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Attribute) and node.attr in SEARCHING and isinstance(node.value, ast.Name)
     }
+
+
+def _find_passed_names(source: str) -> dict[str, bool]:
+    """Return the names of the strings that functions of `re` compile, and whether these search for them everywhere."""
+    found: dict[str, bool] = {}
+    for node in ast.walk(ast.parse(source)):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
+            continue
+        module, first = node.func.value, node.args[0]
+        if isinstance(module, ast.Name) and module.id == "re" and isinstance(first, ast.Name):
+            found[first.id] = found.get(first.id, False) or node.func.attr in SEARCHING | {"compile"}
+    return found
 
 
 def _find_compiled(value: object) -> Iterator[re.Pattern[Any]]:

@@ -47,7 +47,7 @@ class HiddenRun(NamedTuple):
 # First and last character of each range, and its name in reports. To detect more, add a row.
 _HIDDEN_RANGES = (
     ("\x00", "\x08", "control character"),
-    ("\x0b", "\x1f", "control character"),  # tab and newline are text; so is a return before a newline, see _hidden_run
+    ("\x0b", "\x1f", "control character"),  # tab and newline are text; so is a return before a newline, see _HIDDEN_RUN
     ("\x7f", "\x84", "control character"),
     ("\x85", "\x85", "line separator"),
     ("\x86", "\x9f", "control character"),
@@ -96,15 +96,10 @@ def _build_character_class() -> str:
 # Visible ASCII, besides tab and newline.
 _PLAIN_BYTES = bytes([9, 10, *range(0x20, 0x7F)])
 
-# The patterns are needed only for texts with other characters: compiled (and cached) on demand, strings by `re`.
+# The patterns are needed only for texts with other characters: strings here, compiled (and cached) by `re` on demand.
 
-
-@cache
-def _hidden_run() -> re.Pattern[str]:
-    # A return before a newline is part of a line end: no run ends in it.
-    return re.compile(f"[{_build_character_class()}]+(?<!\r(?=\n))")
-
-
+# A return before a newline is part of a line end: no run ends in it.
+_HIDDEN_RUN = f"[{_build_character_class()}]+(?<!\r(?=\n))"
 _EMOJI = "[\u2190-\u21ff\u2300-\u23ff\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff\U0001f000-\U0001faff]"
 # Besides emoji: keycaps (# * 0-9) and the signs that have a coloured form.
 _STYLED_CHARACTERS = f"{_EMOJI[:-1]}#*0-9\xa9\xae\u203c\u2049\u2122\u2139\u24c2\u3030\u303d\u3297\u3299]"
@@ -160,13 +155,13 @@ def replace_hidden(text: str, write: Callable[[str], str]) -> str:
 
 def strip_all_hidden(text: str) -> str:
     """Return `text` without any character that could hide, needed or not: for comparing, not for reading."""
-    return text if _is_plain(text) else _hidden_run().sub("", text)
+    return text if _is_plain(text) else re.sub(_HIDDEN_RUN, "", text)
 
 
 def locate_stripped(text: str, offset: int) -> int:
     """Convert an offset in `strip_all_hidden(text)` to the offset in `text`."""
     removed = 0
-    for match in _hidden_run().finditer(text):
+    for match in re.finditer(_HIDDEN_RUN, text):
         if match.start() - removed > offset:
             break
         removed += match.end() - match.start()
@@ -182,7 +177,7 @@ def _hidden_runs(text: str) -> Iterator[tuple[int, int]]:
     if _is_plain(text):
         return
     # A byte order mark at the very beginning belongs to the file, not to the text.
-    for match in _hidden_run().finditer(text, 1 if text.startswith("\ufeff") else 0):
+    for match in re.compile(_HIDDEN_RUN).finditer(text, 1 if text.startswith("\ufeff") else 0):
         start, end = _skip_needed(text, *match.span()), match.end()
         if start < end:
             yield start, end

@@ -65,3 +65,10 @@ def test_every_pattern_takes_time_in_proportion_to_the_length_of_a_text(module: 
 def test_slow_pattern_is_recognized(pattern: str, searches: bool) -> None:
     with pytest.raises(AssertionError, match="times as long"):
         assert_texts_linear(re.compile(pattern), searches=searches)
+
+
+def test_a_string_that_a_function_of_re_compiles_is_found() -> None:
+    found = {used.name: used.searches for used in find_patterns("nexus_core.text.safety")}
+
+    assert found["nexus_core.text.safety._HIDDEN_RUN"]
+    assert not found["nexus_core.text.safety._JOINING_SCRIPTS"]
