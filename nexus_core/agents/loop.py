@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING, Any, Protocol, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args
 
 from nexus_core.agents.event_queue import BackgroundWork, EventQueue, start_daemon
 from nexus_core.agents.events import (
@@ -30,7 +30,6 @@ from nexus_core.errors import MessageError, NexusError, ProviderError, TurnError
 from nexus_core.runner import LongCall, blocking, settle
 from nexus_core.session.replay import restore_tool_offers
 from nexus_core.thread.state import CallResult
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.messages import Message, Usage
 from nexus_core.types.providers import (
     CancelSignal,

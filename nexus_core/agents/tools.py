@@ -11,7 +11,7 @@ import re
 import time
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, get_type_hints, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, get_type_hints, overload, runtime_checkable
 
 from nexus_core.agents.event_queue import BackgroundWork, EventQueue, start_daemon
 from nexus_core.agents.permissions import TOOL_RISKS
@@ -19,7 +19,6 @@ from nexus_core.config.durations import require_seconds
 from nexus_core.errors import UnknownNameError, UsageError
 from nexus_core.text.safety import repair_surrogates
 from nexus_core.thread.state import CallResult
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.messages import TOOL_SCOPES, File, Image, Opaque, Text, Tool
 
 if TYPE_CHECKING:

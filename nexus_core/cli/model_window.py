@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.text.console import format_percent
 from nexus_core.text.safety import visible_line
 from nexus_core.tokens.counters import find_model_finding, get_model, open_counter
 from nexus_core.tokens.models import DEFAULT_WINDOW_TOKENS
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.messages import Reasoning, Text, ToolCall, ToolResult, Usage
 
 if TYPE_CHECKING:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.text.console import format_percent, format_share
 from nexus_core.text.layout import measure_width, shorten_to_width
 from nexus_core.text.safety import shorten, visible_line
 from nexus_core.tokens.messages import to_compact_json
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.messages import Reasoning
 
 if TYPE_CHECKING:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.dialects.neutral import encode_value
 from nexus_core.text.safety import visible_line
 from nexus_core.tokens.counters import get_model
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.plugins import Finding
 
 if TYPE_CHECKING:

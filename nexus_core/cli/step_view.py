@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.cli.output import compute_hit_rate, format_rate, format_time
 from nexus_core.dialects.neutral import message_to_json
 from nexus_core.text.console import format_count
 from nexus_core.thread.state import MARKER_KINDS, is_session_start_step, is_unanswered_input
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.messages import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 from nexus_core.types.payloads import CompactionPayload, ForgetPayload, ReplyPayload, RevertPayload
 

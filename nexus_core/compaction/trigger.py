@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from nexus_core.errors import TurnError
 from nexus_core.text.console import format_share
 from nexus_core.thread.state import count_turns, ensure_not_archived
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.payloads import CompactionPayload
 from nexus_core.types.plugins import Finding
 

@@ -17,13 +17,12 @@ from bisect import bisect_right
 from codecs import BOM_UTF8
 from functools import cache, cached_property, partial
 from json import JSONDecoder
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
 
 from nexus_core.config.pointers import split_pointer
 from nexus_core.errors import ConfigError, FileError
 from nexus_core.files.read import MAX_FILE_BYTES, LayerReader, read_bytes
 from nexus_core.text.safety import visible_line
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.layers import Layer, SkippedFile
 from nexus_core.types.request import DEFAULT_ANCESTOR_DEPTH
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from nexus_core.config.pointers import pointer_to
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.settings import SettingOrigin, Settings
 
 if TYPE_CHECKING:

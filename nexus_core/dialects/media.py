@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from typing import Any
+from typing import Any, NamedTuple
 
 from nexus_core.dialects.fields import get_optional_text
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.messages import File, Image, Text
 
 _BASE64_MARKER = ";base64"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import MISSING, Field, fields
 from functools import cache, partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args
 
 from nexus_core.dialects.fields import (
     describe_json_value,
@@ -23,7 +23,6 @@ from nexus_core.dialects.requests import read_each
 from nexus_core.dialects.rules import NEUTRAL_RULES
 from nexus_core.dialects.tools import read_tools
 from nexus_core.errors import MessageError, did_you_mean
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.messages import (
     ROLES,
     Conversation,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from nexus_core.dialects.fields import describe_json_value, prefix_error_path, to_json_dict
 from nexus_core.dialects.requests import read_each
 from nexus_core.dialects.rules import NEUTRAL_RULES, RULES_BY_API
 from nexus_core.errors import MessageError, UnknownNameError
 from nexus_core.host.discovery import has_third_party_plugins
-from nexus_core.types.base import NamedTuple, dataclass
+from nexus_core.types.base import dataclass
 from nexus_core.types.messages import Message, Tool
 
 if TYPE_CHECKING:

@@ -10,10 +10,9 @@ import stat
 import sys
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.errors import ConfigError, FileError, UsageError
-from nexus_core.types.base import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

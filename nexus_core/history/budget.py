@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.dialects.fields import describe_json_value, omit_keys, to_json_types
 from nexus_core.dialects.requests import count_message_bytes, count_option_bytes, count_tool_bytes
 from nexus_core.errors import BudgetError, UsageError
 from nexus_core.tokens.counters import get_model
 from nexus_core.tokens.messages import count_tools
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.budget import TokenBudget
 from nexus_core.types.messages import Message, Opaque, Text
 

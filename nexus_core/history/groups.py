@@ -11,9 +11,8 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict, deque
 from itertools import accumulate
 from operator import neg
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.messages import SESSION_START, Message, Reasoning, ToolCall, ToolResult
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.dialects.requests import count_message_bytes
 from nexus_core.history.groups import (
@@ -18,7 +18,6 @@ from nexus_core.history.groups import (
 )
 from nexus_core.history.select import select
 from nexus_core.history.shorten import count_media, replace_media
-from nexus_core.types.base import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

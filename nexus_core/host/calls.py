@@ -15,12 +15,11 @@ from itertools import islice
 from operator import attrgetter
 from time import perf_counter
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeGuard, TypeVar
 
 from nexus_core import hookspecs
 from nexus_core.errors import NexusError, PluginError
 from nexus_core.hookspecs import hookimpl
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.plugins import HookCall, Problem
 
 if TYPE_CHECKING:

@@ -13,12 +13,11 @@ from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from nexus_core._version import __version__
 from nexus_core.errors import ConfigError, FileError, UnknownNameError
 from nexus_core.files.read import read_bytes
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.settings import PluginSettings
 
 if TYPE_CHECKING:

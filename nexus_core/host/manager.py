@@ -6,7 +6,7 @@ import json
 import sys
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, cast
 
 import pluggy
 
@@ -27,7 +27,7 @@ from nexus_core.host.discovery import (
 )
 from nexus_core.host.loader import PluginLoader
 from nexus_core.text.safety import neutralize, repair_surrogates, strip_hidden
-from nexus_core.types.base import NamedTuple, copy_value
+from nexus_core.types.base import copy_value
 from nexus_core.types.layers import SkippedFile
 from nexus_core.types.prompt import KIND_ZONES, Source
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 import os
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.config.merge import deep_merge
 from nexus_core.config.pointers import SERVERS
 from nexus_core.layers.load import SeenTexts
 from nexus_core.rendering import render_labelled, render_section, sort_sections
-from nexus_core.types.base import NamedTuple, dataclass
+from nexus_core.types.base import dataclass
 from nexus_core.types.prompt import Section
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from nexus_core.config.merge import merge_configs
 from nexus_core.config.nexus3 import strip_nexus3_settings
@@ -19,7 +19,6 @@ from nexus_core.layers.mcp import find_servers, normalize_servers_if_any
 from nexus_core.layers.policy import SETTINGS_WITHOUT_PLUGIN_MERGE, enforce_policy, list_plugin_guarded_settings
 from nexus_core.rendering import LABELLED_RENDERER
 from nexus_core.text.safety import fence_documentation, find_hidden, neutralize, one_line, strip_hidden, visible_line
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.layers import LayerText, LoadedLayers, SkippedFile
 from nexus_core.types.plugins import Finding
 from nexus_core.types.prompt import Section, Source

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.config.load import MAX_ANCESTOR_DEPTH
 from nexus_core.config.merge import REMOVE_KEY, REPLACE_KEY, is_list_edit
@@ -24,7 +24,6 @@ from nexus_core.config.pointers import (
 )
 from nexus_core.errors import ConfigError
 from nexus_core.text.safety import one_line
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.plugins import Finding
 
 if TYPE_CHECKING:

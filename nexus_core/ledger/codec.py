@@ -9,7 +9,7 @@ import json
 import re
 from base64 import b64decode, b64encode
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, get_args
 
 from nexus_core.dialects.fields import prefix_error_path
 from nexus_core.dialects.neutral import message_from_json, message_to_json
@@ -24,7 +24,7 @@ from nexus_core.ledger.store import (
     parse_json,
     write_json,
 )
-from nexus_core.types.base import NamedTuple, blake2b
+from nexus_core.types.base import blake2b
 from nexus_core.types.ledger import Step, StepKind
 from nexus_core.types.payloads import StepPayloadMixin, read_step_payload
 

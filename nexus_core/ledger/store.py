@@ -11,13 +11,13 @@ import os
 import time
 from json import encoder
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from nexus_core.deprecation import renamed_attribute
 from nexus_core.dialects.fields import read_text
 from nexus_core.errors import LedgerError, UsageError
 from nexus_core.text.safety import repair_surrogates
-from nexus_core.types.base import NamedTuple, blake2b
+from nexus_core.types.base import blake2b
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

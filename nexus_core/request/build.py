@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.dialects.tools import complete_schemas, find_invalid_tools
 from nexus_core.history.budget import require_within_budget
@@ -28,7 +28,6 @@ from nexus_core.thread.projection import (
 )
 from nexus_core.thread.state import get_parent_turn
 from nexus_core.types.assembled import AssembledContext
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.layers import LoadedLayers
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.payloads import RenderedPayload

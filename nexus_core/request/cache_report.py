@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.history.truncation import read_truncation_point
 from nexus_core.request.prefix import find_changed_sections
 from nexus_core.thread.state import Turn
 from nexus_core.types.assembled import CacheMiss, CacheReport
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.payloads import RenderedPayload, ReplyPayload
 from nexus_core.types.prompt import Source
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, get_args
 
 from nexus_core.dialects.fields import ErrorPath, describe_json_value, read_path, read_text, read_texts, to_json_types
 from nexus_core.dialects.neutral import decode_value, encode_value
@@ -16,7 +16,6 @@ from nexus_core.history.truncation import fit_items
 from nexus_core.ledger.store import write_json
 from nexus_core.rendering import render_current_section
 from nexus_core.request.static_context import render_input
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.messages import Message, Part, Text
 from nexus_core.types.prompt import Source
 

@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from dataclasses import asdict, replace
 from difflib import unified_diff
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.dialects.fields import format_for_error
 from nexus_core.dialects.neutral import decode_value, encode_value
@@ -20,7 +20,7 @@ from nexus_core.ledger.codec import compute_blob_digest
 from nexus_core.ledger.store import write_json
 from nexus_core.ledger.url import without_secret
 from nexus_core.request.static_context import StaticContext
-from nexus_core.types.base import NamedTuple, blake2b
+from nexus_core.types.base import blake2b
 from nexus_core.types.layers import LoadedLayers
 from nexus_core.types.messages import TOOL_SCOPES, Tool
 from nexus_core.types.prompt import Section, Source, merge_section_data

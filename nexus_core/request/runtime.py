@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.dialects.registry import get_default_registry
 from nexus_core.dialects.requests import count_message_bytes, count_option_bytes, count_tool_bytes
@@ -23,7 +23,6 @@ from nexus_core.thread.calibration import find_calibration, find_counted_call
 from nexus_core.thread.state import get_learned_limit
 from nexus_core.tokens.counters import find_model_finding, get_model, open_counter
 from nexus_core.tokens.messages import count_tools
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.budget import TokenBudget
 from nexus_core.types.messages import Message
 from nexus_core.types.plugins import Finding

@@ -11,7 +11,7 @@ import time
 from dataclasses import replace
 from functools import cached_property
 from operator import is_
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from nexus_core.errors import NexusError, PluginError
 from nexus_core.host.calls import describe_exception
@@ -21,7 +21,6 @@ from nexus_core.layers.load import build_layer_sections, build_permissions_secti
 from nexus_core.layers.policy import inherit_permissions
 from nexus_core.rendering import LABELLED_RENDERER, find_agent_role, find_renderer, get_replacing_plugin, sort_sections
 from nexus_core.text.safety import repair_surrogates
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.prompt import ArrangedMessages, Renderer, Section, Source
 from nexus_core.types.request import DEFAULT_MODE
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.compaction.trigger import build_due_finding
 from nexus_core.dialects.fields import read_flag, read_text, read_texts
@@ -48,7 +48,6 @@ from nexus_core.thread.state import (
     get_step_usage,
 )
 from nexus_core.types.assembled import AgentResult
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Usage
 from nexus_core.types.payloads import RevertPayload

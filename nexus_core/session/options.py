@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from nexus_core.dialects.fields import describe_json_value, read_list, read_text, read_texts
 from nexus_core.errors import MessageError, UnknownNameError, UsageError
 from nexus_core.request.input import EVENT_FIELDS, EventFields, read_event, read_input
 from nexus_core.request.prefix import read_tools
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.payloads import SessionPayload
 from nexus_core.types.request import AGENT_MODES, DEFAULT_MODE, DEFAULT_ROLE, Request
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from itertools import islice
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from nexus_core.dialects.calls import OUTPUT_TYPES
 from nexus_core.dialects.fields import ErrorPath, describe_json_value, format_for_error, read_text, to_json_types
@@ -20,7 +20,7 @@ from nexus_core.history.groups import UnansweredCalls
 from nexus_core.ledger.store import write_canonical_json
 from nexus_core.request.input import build_message_context, build_session_start_message_at
 from nexus_core.thread.state import CallResult, DuplicateStep, find_client_calls
-from nexus_core.types.base import NamedTuple, blake2b
+from nexus_core.types.base import blake2b
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Message, Reply, ToolResult, Usage
 from nexus_core.types.payloads import InputPayload, InterruptedPayload, ReplyPayload, ResultPayload

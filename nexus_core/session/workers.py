@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.dialects.fields import read_path, read_text
 from nexus_core.errors import SessionExistsError, TurnError, UsageError
@@ -13,7 +13,7 @@ from nexus_core.rendering import find_agent_role
 from nexus_core.session.options import ALL_SKILLS, read_session_options, read_skills
 from nexus_core.session.record import INTERRUPTED_RESULT, IncomingResult, build_result_step
 from nexus_core.thread.state import RecordedCall, build_recorded_step, is_session_start_step
-from nexus_core.types.base import NamedTuple, blake2b
+from nexus_core.types.base import blake2b
 from nexus_core.types.messages import Message, ToolResult
 from nexus_core.types.payloads import ReplyPayload, SessionPayload
 

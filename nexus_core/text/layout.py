@@ -8,9 +8,7 @@ still do not fit side by side, the last ones move to further lines of each row, 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
-
-from nexus_core.types.base import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence

@@ -20,9 +20,9 @@ from __future__ import annotations
 import re
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.types.base import NamedTuple, blake2b
+from nexus_core.types.base import blake2b
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

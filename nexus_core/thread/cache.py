@@ -11,14 +11,13 @@ from contextlib import suppress
 from dataclasses import replace
 from threading import Lock
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from nexus_core.dialects.requests import count_message_bytes
 from nexus_core.errors import LedgerError
 from nexus_core.history.shorten import split_head_and_tail
 from nexus_core.history.truncation import replace_item_media, replace_original_media
 from nexus_core.ledger.codec import StoredStep
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.messages import Text, ToolResult
 from nexus_core.types.payloads import TextClamp
 

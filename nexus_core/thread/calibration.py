@@ -7,11 +7,10 @@ the name of a model teach nothing: the next one may go to another model.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.thread.state import Turn
 from nexus_core.tokens.count_cache import CountCache, get_shared_cache
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.budget import TokenCalibration
 from nexus_core.types.payloads import CalibrationSamples, ReplyPayload
 

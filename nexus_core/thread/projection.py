@@ -6,7 +6,7 @@ It changes and deletes no step.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from nexus_core.errors import LedgerError
 from nexus_core.history.shorten import REQUEST_BYTES_RULE
@@ -14,7 +14,6 @@ from nexus_core.history.truncation import PREVIEW_TURN, HistoryItem
 from nexus_core.text.safety import neutralize
 from nexus_core.thread.cache import ProjectionPrefix, get_sent_messages
 from nexus_core.thread.state import MARKER_KINDS
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.budget import Decision
 from nexus_core.types.messages import Message
 from nexus_core.types.payloads import CompactionPayload, ResultPayload, RevertPayload

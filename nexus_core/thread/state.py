@@ -11,7 +11,7 @@ from dataclasses import fields
 from functools import cached_property
 from operator import attrgetter
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from nexus_core.deprecation import renamed_attribute
 from nexus_core.dialects.calls import INVALID_JSON_ARGUMENT, has_invalid_arguments
@@ -21,7 +21,7 @@ from nexus_core.history.groups import is_session_start
 from nexus_core.history.truncation import read_truncation_point
 from nexus_core.ledger.ledger import count_import_reverted, find_reverted, skip_reverted, walk_back
 from nexus_core.types.assembled import CacheReport
-from nexus_core.types.base import NamedTuple, dataclass
+from nexus_core.types.base import dataclass
 from nexus_core.types.messages import File, Image, Opaque, Text, ToolResult, Usage
 from nexus_core.types.payloads import (
     InputPayload,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from threading import Lock
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from nexus_core.errors import NexusError, PluginError
@@ -14,7 +14,6 @@ from nexus_core.host.manager import get_default_host
 from nexus_core.tokens.count_cache import CountCache, get_shared_cache, without_stored_counts
 from nexus_core.tokens.estimator import SimpleTokenCounter, TextCounter
 from nexus_core.tokens.models import find_model, find_unknown_model, is_guessed_model
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.budget import TokenCount
 
 if TYPE_CHECKING:

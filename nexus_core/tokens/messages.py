@@ -19,9 +19,8 @@ from binascii import Error, a2b_base64
 from collections.abc import Mapping
 from json.encoder import JSONEncoder
 from math import ceil
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.budget import MESSAGE_OVERHEAD_TOKENS
 from nexus_core.types.messages import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 

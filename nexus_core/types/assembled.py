@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Protocol
 
-from nexus_core.types.base import NamedTuple, copy_value, dataclass
+from nexus_core.types.base import copy_value, dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import field as dataclass_field
 from math import ceil
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
 
-from nexus_core.types.base import NamedTuple, dataclass, require_text, require_types
+from nexus_core.types.base import dataclass, require_text, require_types
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

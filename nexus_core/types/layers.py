@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from nexus_core.types.base import (
-    NamedTuple,
     dataclass,
     require_absolute,
     require_json,

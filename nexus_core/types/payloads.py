@@ -9,9 +9,8 @@ thread has thousands of steps, and most callers need one or two fields of each.
 from __future__ import annotations
 
 from dataclasses import FrozenInstanceError, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, dataclass_transform
 
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.messages import Usage
 
 if TYPE_CHECKING:

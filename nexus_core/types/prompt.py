@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from nexus_core.types.base import (
-    NamedTuple,
     blake2b,
     dataclass,
     require_absolute,

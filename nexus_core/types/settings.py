@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from nexus_core.types.base import NamedTuple, dataclass, require_one_of, require_text, require_type
+from nexus_core.types.base import dataclass, require_one_of, require_text, require_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

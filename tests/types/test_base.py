@@ -8,9 +8,7 @@ import inspect
 import pickle
 import subprocess
 import sys
-import typing
 from dataclasses import FrozenInstanceError, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,7 +18,7 @@ from hypothesis import strategies as st
 from nexus_core import Message
 from nexus_core.plugin import ToolCall
 from nexus_core.testing.samples import build_sample_record
-from nexus_core.types.base import NamedTuple, copy_value, dataclass
+from nexus_core.types.base import copy_value, dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -221,89 +219,6 @@ def test_the_first_value_may_be_of_a_derived_class() -> None:
 
     assert (value.a, value.b, type(value)) == (1, "x", derived)
     assert base(2).a == 2
-
-
-class FastPair(NamedTuple):
-    """Two values."""
-
-    left: int
-    right: Path | None = None
-
-    @property
-    def double(self) -> int:
-        """Twice the left value."""
-        return 2 * self.left
-
-
-class StandardPair(typing.NamedTuple):
-    """Two values."""
-
-    left: int
-    right: Path | None = None
-
-    @property
-    def double(self) -> int:
-        """Twice the left value."""
-        return 2 * self.left
-
-
-def test_a_named_tuple_has_what_the_standard_one_has() -> None:
-    def describe(pair: Any) -> list[object]:
-        made = pair(1)
-        facts = [made, made._replace(right=2), made._asdict(), made.double, repr(made).partition("(")[2]]
-        names = [
-            pair._fields,
-            pair._field_defaults,
-            pair.__doc__,
-            pair.__module__,
-            pair.__qualname__[-4:],
-            pair.__mro__[1:],
-        ]
-        return [*facts, *names, inspect.signature(pair).parameters.keys(), set(dir(pair)) - {"__orig_bases__"}]
-
-    assert describe(FastPair) == describe(StandardPair)
-    assert typing.get_type_hints(FastPair) == typing.get_type_hints(StandardPair)
-    assert FastPair.__annotations__ == {"left": "int", "right": "Path | None"}
-
-
-def test_a_named_tuple_can_be_pickled_and_matched() -> None:
-    pair = FastPair(1, None)
-
-    assert pickle.loads(pickle.dumps(pair)) == pair  # noqa: S301 - its own
-    match pair:
-        case FastPair(left, right):
-            assert (left, right) == (1, None)
-
-
-def test_wrong_arguments_of_a_named_tuple_are_a_type_error_like_the_standard_one() -> None:
-    def refusal(pair: Any) -> str:
-        with pytest.raises(TypeError) as caught:
-            pair(1, 2, 3)
-        return str(caught.value).replace("Fast", "Standard")
-
-    assert refusal(FastPair) == refusal(StandardPair)
-
-
-def test_annotations_of_a_named_tuple_are_not_compiled() -> None:
-    program = (
-        "from __future__ import annotations\n"
-        "import builtins, typing\n"
-        "from nexus_core.types.base import NamedTuple\n"
-        "standard, sources = builtins.compile, []\n"
-        "def record(source, *rest, **more):\n"
-        "    sources.append(source)\n"
-        "    return standard(source, *rest, **more)\n"
-        "builtins.compile = record\n"
-        "for made in NamedTuple, typing.NamedTuple:\n"
-        "    class Pair(made):\n"
-        "        left: int\n"
-        "        right: str\n"
-        "    print(len(sources))\n"
-    )
-    fast, standard = map(int, subprocess.check_output([sys.executable, "-c", program], text=True).split())
-
-    assert fast == 0
-    assert standard > 0
 
 
 json = st.recursive(

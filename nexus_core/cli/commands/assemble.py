@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -31,7 +31,6 @@ from nexus_core.cli.session_lookup import (
 )
 from nexus_core.errors import BudgetError, MessageError, UnknownNameError, UsageError, did_you_mean
 from nexus_core.text.safety import visible_line
-from nexus_core.types.base import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

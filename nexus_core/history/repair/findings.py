@@ -6,9 +6,8 @@ A test compares docs/reference/findings.md with them.
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.messages import ROLES
 
 if TYPE_CHECKING:

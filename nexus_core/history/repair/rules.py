@@ -5,12 +5,11 @@ No rule reintroduces what an earlier one repaired; a property test checks that.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.history.repair import content, order, pairing
 from nexus_core.history.repair.draft import RepairWork
 from nexus_core.history.repair.findings import FINDING_CODES
-from nexus_core.types.base import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -6,7 +6,7 @@ True means that repair would find nothing, which property tests check. False mea
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.dialects.cache_markers import find_part_lifetimes
 from nexus_core.dialects.calls import parse_strict_json
@@ -16,7 +16,6 @@ from nexus_core.history.repair.content import has_wrong_text_type, is_signed_rea
 from nexus_core.history.repair.order import has_empty_list_field
 from nexus_core.history.repair.pairing import is_valid_name
 from nexus_core.history.repair.rules import apply_repair_rules
-from nexus_core.types.base import NamedTuple
 from nexus_core.types.messages import Message, Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
