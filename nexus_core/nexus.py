@@ -348,11 +348,17 @@ class Nexus:
                 exclude_sessions, limit.
 
         Raises:
-            UnknownNameError: There is no such session, role or kind.
+            UnknownNameError: There is no such session, role, kind or filter.
+            UsageError: An argument has the wrong type, or `since` is after `until`.
         """
+        from dataclasses import fields
+
         from nexus_core.memory.search import StepQuery, search_steps
         from nexus_core.memory.step_index import ignore_progress
 
+        known = [field.name for field in fields(StepQuery) if field.name != "text"]
+        for name in sorted(filters.keys() - known):
+            raise UnknownNameError("filter", name, known)
         return search_steps(self.ledger, StepQuery(text=text, **filters), advance=advance or ignore_progress)
 
     def recall(

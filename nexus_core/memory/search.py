@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from logging import getLogger
 from math import inf
+from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -31,7 +32,15 @@ from nexus_core.memory.step_index import (
     is_id_in_spans,
 )
 from nexus_core.memory.step_scores import ScoredStep, StepScope, rank_steps
-from nexus_core.memory.words import find_common_stems, find_query_words, find_stems, get_index_stem, split_words
+from nexus_core.memory.words import (
+    FRAME_STEMS,
+    find_common_stems,
+    find_query_entities,
+    find_query_words,
+    find_stems,
+    get_index_stem,
+    split_words,
+)
 from nexus_core.text.safety import one_line
 from nexus_core.text.secrets import redact, redact_json
 from nexus_core.types.base import dataclass
@@ -39,7 +48,7 @@ from nexus_core.types.messages import ROLES, Reasoning, Text, ToolCall, ToolResu
 from nexus_core.types.payloads import InputPayload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, MutableMapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 
     from nexus_core.memory.step_index import Advance, IndexedStep, StepIndex, StoredStepIndex
     from nexus_core.memory.step_scores import StepRanking
@@ -151,6 +160,8 @@ class SearchResult:
         is_evident: False if too few words match, or a name of the question occurs nowhere: then no hit is.
         unknown_names: Names, paths and identifiers of the question that occur nowhere in the scope.
         turns: The number of turns that were searched.
+        unknown_words: Other words of the question that occur nowhere in the scope, as far as they are looked up; () if
+            only evident hits were asked for.
     """
 
     hits: tuple[StepHit, ...]
@@ -160,6 +171,7 @@ class SearchResult:
     is_evident: bool
     unknown_names: tuple[str, ...]
     turns: int
+    unknown_words: tuple[str, ...] = ()
 
     @property
     def strong_hits(self) -> tuple[StepHit, ...]:
@@ -181,7 +193,7 @@ def search_steps(ledger: Ledger, query: StepQuery, *, advance: Advance = ignore_
 
     Raises:
         UnknownNameError: There is no such session, role, kind or facet.
-        UsageError: The limit is not positive.
+        UsageError: A field of the query has the wrong type, the limit is not positive, or `since` is after `until`.
     """
     _check_query(query)
     excluded = _find_excluded_parts(ledger, query)
@@ -194,7 +206,9 @@ def search_steps(ledger: Ledger, query: StepQuery, *, advance: Advance = ignore_
             scope = scope._replace(limit=max(query.limit, MAX_SENDER_RESULTS))
             ranking = rank_steps(index, query.text, scope)
             result, _ = _build_result(ledger, index, query, ranking, read_steps)
-        return result
+        if query.only_evident:
+            return result
+        return replace(result, unknown_words=_find_unknown_words(index, query.text, scope, result))
 
     return _read_index(ledger, search, advance, unsearched=excluded)
 
@@ -334,9 +348,41 @@ def read_sender(step: Step) -> str:
     return sender if isinstance(sender, str) else ""
 
 
+_TIME = ((int, float, NoneType), "milliseconds since 1970: 1_767_225_600_000")
+_FIELD_TYPES: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "text": ((str,), "a text"),
+    "session": ((str, NoneType), "the name of a session"),
+    "directory": ((str, os.PathLike, NoneType), "a path"),
+    "roles": ((tuple, list), "a list: ['user']"),
+    "kinds": ((tuple, list), "a list: ['reply']"),
+    "facets": ((tuple, list), "a list: ['command']"),
+    "since": _TIME,
+    "until": _TIME,
+    "exclude_sessions": ((tuple, list), "a list: ['name']"),
+    "sender": ((str, NoneType), "a text"),
+    "min_share": ((int, float), "a number from 0 to 1"),
+    "limit": ((int,), "a whole number, 1 or more"),
+    "snippet_characters": ((int,), "a whole number, 1 or more"),
+}
+"""The types of the fields of a query that have others than True and False, and what to write."""
+
+
+def _check_types(query: StepQuery) -> None:
+    for field, (kinds, wanted) in _FIELD_TYPES.items():
+        value = getattr(query, field)
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            shown = repr(value) if isinstance(value, str) else f"of type {type(value).__name__}"
+            raise UsageError(f"{field} of a search must not be {shown}", hint=f"write {wanted}")
+
+
 def _check_query(query: StepQuery) -> None:
+    _check_types(query)
     if query.limit < 1:
         raise UsageError(f"the limit is {query.limit}", hint="it must be 1 or more")
+    if query.snippet_characters < 1:
+        raise UsageError(f"snippet_characters is {query.snippet_characters}", hint="it must be 1 or more")
+    if query.since is not None and query.until is not None and query.since > query.until:
+        raise UsageError("since is after until, so that no step can be found", hint="swap the two times")
     for role in query.roles:
         if role not in ROLES:
             raise UnknownNameError("role", role, ROLES)
@@ -522,6 +568,19 @@ def _read_answers(
     return quoted
 
 
+def _find_unknown_words(index: StepIndex, text: str, scope: StepScope, result: SearchResult) -> tuple[str, ...]:
+    """Return the words of a question that no turn of a scope has, without those of names and those that frame it."""
+    of_names = find_stems(word for name in find_query_entities(text) for word in split_words(name))
+    in_hits = {word for hit in result.hits for word in hit.words}
+    words = [
+        word
+        for word in find_query_words(text)
+        if word.text not in in_hits and word.stem not in of_names and word.stem not in FRAME_STEMS
+    ]
+    places = index.find_postings([word.stem for word in words], scope.spans, 1) if scope.spans else [[] for _ in words]
+    return tuple(word.text for word, found in zip(words, places, strict=True) if not found)
+
+
 def _read_turn_sender(ledger: Ledger, step: Step) -> str:
     """Return who sent the message that opened the turn of a step."""
     return read_sender(step) if step.id == step.turn else find_sender(ledger, step.turn)
@@ -575,35 +634,56 @@ def find_snippet(step: Step, stems: set[str], most: int, facets: Collection[Step
         most: The maximum number of characters.
         facets: The facts that are searched for: of a tool call, the snippet is its command or a file that it changed.
     """
-    texts = [fact for message in step.messages for fact in _list_call_facts(message, facets)] if facets else []
-    texts = texts or [text for message in step.messages for text in _list_snippet_texts(message) if text.strip()]
-    if len(texts) == 1 and len(texts[0]) <= most:
-        return " ".join(redact(texts[0]).text.split())
-    best, best_count = texts[0] if texts else "", -1
+    facts = [("", fact) for message in step.messages for fact in _list_call_facts(message, facets)] if facets else []
+    texts = facts or [each for message in step.messages for each in _list_snippet_texts(message, most) if any(each)]
+    if len(texts) == 1 and sum(map(len, texts[0])) <= most:
+        return " ".join(redact("".join(texts[0])).text.split())
+    (name, best), best_count = texts[0] if texts else ("", ""), -1
     best_at = 0
-    for text in texts:
-        at, count = _find_window(text[:_MAX_SNIPPET_SOURCE], stems, most)
+    for each in texts:
+        at, count = _find_window(each[1][:_MAX_SNIPPET_SOURCE], stems, max(most - len(each[0]), most // 2))
         if count > best_count:
-            best, best_at, best_count = text, at, count
+            (name, best), best_at, best_count = each, at, count
     # Redacted before it is cut: a part of a secret is not recognized as one.
+    name = redact(name).text[: most // 2]
+    room = most - len(name)
     source = best[:_MAX_SNIPPET_SOURCE]
     hidden = redact(source).text
     if hidden != source:
-        best_at, _ = _find_window(hidden, stems, most)
+        best_at, _ = _find_window(hidden, stems, room)
     best = hidden
     start = _find_word_start(best, best_at)
-    cut = best[start : start + most]
-    return " ".join((("…" if start else "") + cut + ("…" if start + most < len(best) else "")).split())
+    cut = best[start : start + room]
+    return " ".join((name + ("…" if start else "") + cut + ("…" if start + room < len(best) else "")).split())
 
 
-def _list_snippet_texts(message: Message) -> Iterator[str]:
-    """Yield the texts of a message, of which a snippet is a part: a tool call is its name with its arguments."""
+def _list_snippet_texts(message: Message, most: int) -> Iterator[tuple[str, str]]:
+    """Yield the texts of a message, each with what a part of it is shown behind: `Bash command: `.
+
+    A tool call is its name with its arguments, or each argument by itself if these take more than `most` characters.
+    """
     for part in message.parts:
         if isinstance(part, ToolCall):
             arguments = _redact_arguments(part)
-            yield f"{part.name} {json.dumps(arguments, ensure_ascii=False)}" if arguments else part.name
-        elif isinstance(part, ToolResult | Text | Reasoning):
-            yield part.text
+            written = f"{part.name} {json.dumps(arguments, ensure_ascii=False)}" if arguments else part.name
+            if len(written) <= most:
+                yield "", written
+            else:
+                yield from ((f"{part.name} {name}: ", text) for name, text in _list_texts(arguments))
+        elif isinstance(part, ToolResult | Text | Reasoning) and part.text.strip():
+            yield "", part.text
+
+
+def _list_texts(value: object, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the texts and numbers in a JSON value, each with the key that it is under."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from _list_texts(each, key)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _list_texts(each, name)
+    elif value is not None:
+        yield name, value if isinstance(value, str) else json.dumps(value)
 
 
 def _list_call_facts(message: Message, facets: Collection[StepFacet]) -> Iterator[str]:
@@ -642,6 +722,12 @@ def _find_window(text: str, stems: set[str], most: int) -> tuple[int, int]:
             spare = max(most - (end - places[first][0]), 0) // 3
             best_at = max(0, places[first][0] - spare)
     return (0 if len(text) <= most else min(best_at, max(len(text) - most, 0))), best_count
+
+
+def find_word_forms(text: str, words: Collection[str]) -> set[str]:
+    """Return the words of a text that are forms of some words, as they are written in it."""
+    stems = {get_index_stem(word) for word in words}
+    return {match[0] for match in _WORD.finditer(text) if not stems.isdisjoint(_find_word_stems(match[0]))}
 
 
 def _find_word_stems(word: str) -> Iterable[str]:

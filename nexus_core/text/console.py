@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -26,7 +27,7 @@ from nexus_core.text.safety import visible, visible_json, visible_line
 from nexus_core.text.text_stream import TextStream
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Container, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from subprocess import Popen
 
@@ -145,6 +146,8 @@ class Console:
         cell_styles: Mapping[tuple[int, int], ConsoleStyle] = MappingProxyType({}),
         right: Container[int] = (),
         longest_name: int | None = None,
+        bold_words: Mapping[tuple[int, int], Collection[str]] = MappingProxyType({}),
+        whole: Container[int] = (),
     ) -> None:
         """Print rows as aligned columns. On a terminal, they wrap between words to fit its width.
 
@@ -154,6 +157,8 @@ class Console:
             cell_styles: Styles by row and column, instead of the row's.
             right: The columns that are aligned on the right.
             longest_name: On a terminal, a longer first cell gets a line of its own.
+            bold_words: Words that are bold, by row and column.
+            whole: The columns that move to a further line rather than wrap.
         """
         cells = [[visible_line(cell) for cell in row] for row in rows]
         names = [""] * len(cells)
@@ -162,13 +167,13 @@ class Console:
                 if len(row[0]) > longest_name:
                     names[index], row[0] = row[0], ""
         lines = []
-        for line in lay_out_table(cells, self.width if self.is_terminal else None, right=right):
+        for line in lay_out_table(cells, self.width if self.is_terminal else None, right=right, whole=whole):
             style = styles[line.row] if line.row < len(styles) else "plain"
             if names[line.row]:
                 lines.append(_style_text(names[line.row], style, self._out))
                 names[line.row] = ""
             style = "dim" if line.is_moved and style == "plain" else style
-            lines.append(self._format_line(line, style, cell_styles))
+            lines.append(self._format_line(line, style, cell_styles, bold_words))
         self._write_data("\n".join(lines))
 
     def format_bar(self, part: float, total: float, width: int) -> str:
@@ -242,16 +247,27 @@ class Console:
             self._pager.flush()
 
     def _format_line(
-        self, line: TableLine, style: ConsoleStyle, cell_styles: Mapping[tuple[int, int], ConsoleStyle]
+        self,
+        line: TableLine,
+        style: ConsoleStyle,
+        cell_styles: Mapping[tuple[int, int], ConsoleStyle],
+        bold_words: Mapping[tuple[int, int], Collection[str]],
     ) -> str:
         own = [cell_styles.get((line.row, column)) for column, _ in line.cells]
-        if not any(own) or not _has_styles(self._out):
+        bold = [bold_words.get((line.row, column), ()) for column, _ in line.cells]
+        if not (any(own) or any(bold)) or not _has_styles(self._out):
             return _style_text(line.text, style, self._out)
         last = max((place for place, (_, text) in enumerate(line.cells) if text.strip()), default=-1)
         parts = []
         for place, (_, text) in enumerate(line.cells[: last + 1]):
             shown = text.rstrip() if place == last else text
-            parts.append(_style_text(shown, own[place] or style, self._out))
+            pieces = re.split(rf"\b({'|'.join(map(re.escape, bold[place]))})\b", shown) if bold[place] else [shown]
+            parts.append(
+                "".join(
+                    _style_text(each, "bold" if at % 2 else own[place] or style, self._out)
+                    for at, each in enumerate(pieces)
+                )
+            )
         return COLUMN_GAP.join(parts)
 
     def _write_data(self, text: str) -> None:

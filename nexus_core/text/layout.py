@@ -98,7 +98,7 @@ def wrap_line(line: str, width: int) -> list[str]:
 
 
 def lay_out_table(
-    cells: Sequence[Sequence[str]], width: int | None, *, right: Container[int] = ()
+    cells: Sequence[Sequence[str]], width: int | None, *, right: Container[int] = (), whole: Container[int] = ()
 ) -> Iterator[TableLine]:
     """Yield the lines of a table.
 
@@ -106,13 +106,14 @@ def lay_out_table(
         cells: The rows; each cell is one line.
         width: Cells of the terminal; None if lines may have any length, and a character counts as one cell.
         right: The columns that are aligned on the right.
+        whole: The columns that move to a further line rather than wrap.
     """
     measure = len if width is None else measure_width
     natural = [max(map(measure, column)) for column in zip(*cells, strict=True)]
     groups, widths = [range(len(natural))], natural
     wrapped = [[[cell] for cell in row] for row in cells]
     if width is not None and _sum_widths(natural) > width:
-        groups, widths = _choose_layout(cells, natural, width)
+        groups, widths = _choose_layout(cells, natural, width, whole)
         wrapped = [[_wrap_cell(cell, widths[column]) for column, cell in enumerate(row)] for row in cells]
         widths = [max(measure(line) for lines in column for line in lines) for column in zip(*wrapped, strict=True)]
     for index, row in enumerate(wrapped):
@@ -127,9 +128,14 @@ def lay_out_table(
                 yield TableLine(index, tuple(line), is_moved=number > 0)
 
 
-def _choose_layout(cells: Sequence[Sequence[str]], natural: Sequence[int], width: int) -> tuple[list[range], list[int]]:
+def _choose_layout(
+    cells: Sequence[Sequence[str]], natural: Sequence[int], width: int, whole: Container[int]
+) -> tuple[list[range], list[int]]:
     """Return the columns of each line of a row, and the width of every column, so that there are few lines."""
-    smallest = [max(map(_find_smallest_width, column)) for column in zip(*cells, strict=True)]
+    smallest = [
+        min(natural[index], width - len(_INDENT)) if index in whole else max(map(_find_smallest_width, column))
+        for index, column in enumerate(zip(*cells, strict=True))
+    ]
     sample = cells[:_MAX_COMPARED_ROWS]
     layouts = [
         _divide_columns(smallest, natural, width, comfortable=comfortable, is_fair=is_fair)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from nexus_core import Nexus
+from nexus_core.errors import UsageError
 from nexus_core.types.assembled import AgentResult
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Message, Reasoning, Text, ToolCall
@@ -16,6 +17,7 @@ from tests.cli.session.conftest import Talk
 from tests.conftest import Cli
 from tests.ledger.test_verify import tamper
 from tests.session.support import calls
+from tests.terminal import run_in_terminal
 
 KEY = "sk-ant-api03-" + "A1b2" * 10
 
@@ -162,7 +164,13 @@ def test_ranked_json_has_the_keys_of_the_exact_one_and_the_score(cli: Cli, talk:
     exact = json.loads(cli("session", "search", "flour", "--exact", "--json").out)
 
     assert set(ranked["found"][0]) == {*exact["found"][0], "score"}
-    assert set(ranked) == {*exact, "coverage", "unknown_names"}
+    assert set(ranked) - set(exact) == {
+        "coverage",
+        "is_evident",
+        "unknown_names",
+        "unknown_words",
+        "without_filters",
+    }
     assert ranked["unknown_names"] == ["Kevin"]
     assert 0 < ranked["coverage"] < 1
 
@@ -208,6 +216,7 @@ def test_snippet_of_a_facet_is_the_changed_file(cli: Cli, work: Path) -> None:
         (("--role", "asistant"), "did you mean 'assistant'?"),
         (("--kind", "replies"), "did you mean 'reply'?"),
         (("--facet", "errors"), "did you mean 'error'?"),
+        (("--since", "2026-11-19", "--until", "2025-01-01"), "--since 2026-11-19 is after --until 2025-01-01"),
         (("--exact", "--role", "user"), "--exact looks through everything"),
     ],
 )
@@ -218,3 +227,76 @@ def test_wrong_filter_is_refused_with_a_hint(cli: Cli, talk: Talk, arguments: tu
 
     assert outcome.code == 2
     assert message in outcome.err
+
+
+def test_words_that_occur_nowhere_and_a_weak_result_are_named(cli: Cli, talk: Talk) -> None:
+    talk("bread", "We changed the flour.", "And the salt of the dough?")
+
+    question = "where did we change the kubernetes ingress?"
+    weak, strong = cli("session", "search", question), cli("session", "search", "flour")
+    ranked = json.loads(cli("session", "search", question, "--json").out)
+
+    share = round(100 * ranked["coverage"])
+    assert weak.err == f"(weak: the best has {share}% of the question; occurs nowhere here: kubernetes, ingress)\n"
+    assert (ranked["is_evident"], ranked["unknown_words"]) == (False, ["kubernetes", "ingress"])
+    assert strong.err == ""
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_hit_on_a_terminal_has_a_line_of_its_own_around_the_words(nexus: Nexus, work: Path, columns: int) -> None:
+    edit = {"file": "src/app.py", "edits": [{"old": "x = 1\n" * 99}, {"new": "y = 2\n" * 99 + "rye flour" + " z" * 99}]}
+    said = "first " * 99 + "then the rye flour came " + "last " * 99
+    messages = (Message("assistant", (Text(said),)), Message("assistant", (ToolCall("c1", "Edit", edit),)))
+    steps = [NewStep(kind="turn", closes=True, messages=(each,)) for each in messages]
+    nexus.ledger.create("claude-0d3a8e6f", data={"cwd": str(work)}, steps=steps)
+
+    screen = run_in_terminal(
+        ["session", "search", "rye flour"], work, columns=columns, rows=99, variables={"FORCE_COLOR": "1"}
+    )
+
+    lines = screen.text.splitlines()[3::2]
+    assert len(lines) == 2
+    assert all("rye flour" in line and columns - 20 < len(line) <= columns for line in lines)
+    assert any(line.startswith("  Edit new: …") for line in lines)
+    assert screen.written.count("\x1b[1mflour\x1b[0m") == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("the",), "Nothing found: such words are not looked up; try --exact.\n"),
+        (("flour", "--until", "2001-01-01"), "Nothing found with these filters; without them: 2 hits\n"),
+        (("flour", "--directory", "{work}k"), "no session works in {work}k or below it; did you mean '{work}'?\n"),
+    ],
+)
+def test_reason_for_an_empty_result_is_said(
+    cli: Cli, talk: Talk, work: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    talk("bread", "How much rye flour?")
+
+    outcome = cli("session", "search", *(each.format(work=work) for each in arguments))
+
+    assert (outcome.code, outcome.out) == (0, "")
+    assert outcome.err.endswith(message.format(work=work))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"text": 5}, "text of a search must not be of type int"),
+        ({"since": "7d"}, "since of a search must not be '7d'"),
+        ({"roles": "user"}, "roles of a search must not be 'user'"),
+        ({"limit": "3"}, "limit of a search must not be '3'"),
+        ({"since": 2, "until": 1}, "since is after until"),
+        ({"sesion": "bread"}, "did you mean 'session'?"),
+    ],
+)
+def test_wrong_argument_of_nexus_search_is_refused(
+    nexus: Nexus, talk: Talk, arguments: dict[str, Any], message: str
+) -> None:
+    talk("bread", "How much rye flour?")
+
+    with pytest.raises(UsageError) as error:
+        nexus.search(**{"text": "flour", **arguments})
+
+    assert message in f"{error.value} {error.value.hint}"

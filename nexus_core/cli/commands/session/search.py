@@ -16,11 +16,13 @@ from nexus_core.cli.options import FacetOption, JsonOption
 from nexus_core.cli.output import format_time
 from nexus_core.cli.session_lookup import LedgerOption, build_session_option, find_session, open_ledger_nexus
 from nexus_core.compaction.evidence import shorten_step_id
-from nexus_core.errors import UsageError
+from nexus_core.errors import UsageError, did_you_mean
 from nexus_core.files.places import expand_user
 from nexus_core.ledger.queries import find_sessions_to_search
 from nexus_core.ledger.search import find_quote, search_session
-from nexus_core.memory.search import StepQuery, search_steps
+from nexus_core.memory.search import SNIPPET_CHARACTERS, StepQuery, find_word_forms, search_steps
+from nexus_core.memory.words import find_query_words
+from nexus_core.text.console import format_count, format_share
 from nexus_core.text.safety import visible_line
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ app = typer.Typer()
 
 _HEADING = ("SESSION", "WHEN", "STEP", "WHO", "WORDS")
 _MAX_MATCHES, _MIN_EXCERPT_CHARACTERS = 1_000, 40
+_MAX_COUNTED = 100
+"""Hits that are counted if filters leave none."""
 _JSON_EXCERPT_CHARACTERS = 4_000
 """Characters around what was found, in JSON."""
 
@@ -118,24 +122,62 @@ def search(
         return
     with open_ledger_nexus(ctx, ledger) as nexus:
         name = find_session(nexus.ledger, session).label if session else None
+        most = SNIPPET_CHARACTERS if json else _measure_snippet(cli)
+        query = StepQuery(text=text, session=name, limit=limit, snippet_characters=most, **filters._asdict())
         with cli.console.progress(None, "Indexing", unit="steps") as progress:
-            query = StepQuery(text=text, session=name, limit=limit, **filters._asdict())
             result = search_steps(nexus.ledger, query, advance=progress.advance)
-    hits = result.strong_hits
+        hits = result.strong_hits
+        unfiltered = None
+        if not hits and any(value not in (None, ()) for value in filters):
+            anywhere = StepQuery(text=text, session=name, limit=_MAX_COUNTED)
+            unfiltered = len(search_steps(nexus.ledger, anywhere).strong_hits)
+        nothing = "" if hits else _explain_nothing(nexus.ledger, query, unfiltered)
     if json:
         found = [{field: getattr(hit, field) for field in _JSON_FIELDS} for hit in hits]
-        unknown = list(result.unknown_names)
-        cli.console.json(
-            {"schema": 1, "found": found, "damaged": [], "coverage": result.coverage, "unknown_names": unknown}
-        )
+        about = {
+            field: getattr(result, field) for field in ("coverage", "is_evident", "unknown_names", "unknown_words")
+        }
+        cli.console.json({"schema": 1, "found": found, "damaged": [], **about, "without_filters": unfiltered})
         return
     if hits:
         _print_hits(cli, hits)
     else:
-        cli.console.message("Nothing found.")
-    if result.unknown_names:
-        names = ", ".join(visible_line(name) for name in result.unknown_names)
-        cli.console.message(f"(occurs nowhere here: {names})", style="dim")
+        cli.console.message(visible_line(nothing))
+    notes = []
+    if hits and not result.is_evident:
+        notes.append(f"weak: the best has {format_share(result.coverage)} of the question")
+    if result.turns and (unknown := (*result.unknown_names, *result.unknown_words)):
+        notes.append(f"occurs nowhere here: {', '.join(unknown)}")
+    if notes:
+        cli.console.message(visible_line(f"({'; '.join(notes)})"), style="dim")
+
+
+def _measure_snippet(cli: CliContext) -> int:
+    """Return how many characters of a snippet are shown: on a terminal, it may have a whole line."""
+    if not cli.console.is_terminal:
+        return SNIPPET_CHARACTERS
+    return max(min(cli.console.width - len("  ……"), SNIPPET_CHARACTERS), _MIN_EXCERPT_CHARACTERS)
+
+
+def _explain_nothing(ledger: Ledger, query: StepQuery, unfiltered: int | None) -> str:
+    """Return that nothing was found, and why if that is known.
+
+    Args:
+        ledger: Where was searched.
+        query: What was searched for.
+        unfiltered: How many hits there are without the filters; None if there were no filters.
+    """
+    if not find_query_words(query.text):
+        return "Nothing found: such words are not looked up; try --exact."
+    if query.directory is not None:
+        known = {record.payload.cwd for record in ledger.sessions(status=None) if record.payload.cwd}
+        if not any(Path(each).is_relative_to(query.directory) for each in known):
+            nearest = did_you_mean(query.directory, known)
+            return f"Nothing found: no session works in {query.directory} or below it{nearest and '; '}{nearest}"
+    if unfiltered:
+        more = " or more" if unfiltered == _MAX_COUNTED else ""
+        return f"Nothing found with these filters; without them: {format_count(unfiltered, 'hit')}{more}"
+    return "Nothing found."
 
 
 _JSON_FIELDS = ("session", "step", "turn", "kind", "created", "role", "text", "score")
@@ -167,12 +209,15 @@ class SearchFilters(NamedTuple):
         """Return the filters that options name.
 
         Raises:
-            UsageError: A time cannot be read.
+            UsageError: A time cannot be read, or the first is after the last.
         """
         wanted = str(Path(cli.cwd, expand_user(directory)).resolve()) if directory else None
         if here and wanted is None:
             wanted = str(cli.cwd)
         since_ms, until_ms = parse_search_time(since), parse_search_time(until)
+        if since_ms is not None and until_ms is not None and since_ms > until_ms:
+            what = visible_line(f"--since {since} is after --until {until}")
+            raise UsageError(what, hint="no step is between them: swap the two times")
         return cls(wanted, tuple(roles), tuple(kinds), tuple(facets), since_ms, until_ms)
 
     def require_none(self) -> None:
@@ -208,12 +253,11 @@ def parse_search_time(text: str) -> int | None:
 
 def _print_hits(cli: CliContext, hits: Sequence[StepHit]) -> None:
     rows: list[tuple[str, ...]] = [_HEADING]
-    taken = max(len(hit.session) for hit in hits) + len("  2026-01-01 12:00  4N6M1R  assistant  ……")
-    room = max(cli.console.width - taken, _MIN_EXCERPT_CHARACTERS)
-    for hit in hits:
-        words = hit.text if len(hit.text) <= room or not cli.console.is_terminal else hit.text[: room - 1] + "…"
-        rows.append((hit.session, format_time(hit.created), shorten_step_id(hit.step), hit.role, words))
-    cli.console.table(rows, styles=["bold"])
+    bold: dict[tuple[int, int], set[str]] = {}
+    for row, hit in enumerate(hits, 1):
+        rows.append((hit.session, format_time(hit.created), shorten_step_id(hit.step), hit.role, hit.text))
+        bold[row, len(_HEADING) - 1] = find_word_forms(hit.text, hit.words)
+    cli.console.table(rows, styles=["bold"], bold_words=bold, whole={len(_HEADING) - 1})
 
 
 def _search_exact(ctx: typer.Context, text: str, session: str, limit: int, ledger: str, *, json: bool) -> None:
