@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from nexus_core.cli.context import CliContext
     from nexus_core.types.plugins import Command
 
+    ResolveCommand = Callable[[Context, list[str]], tuple[str | None, ClickCommand | None, list[str]]]
+
 PAGED_COMMANDS = frozenset(
     {
         "assemble",
@@ -180,11 +182,23 @@ def _adapt_command(command: ClickCommand, path: str) -> None:
     get_help = command.get_help
     command.get_help = lambda ctx: visible(get_help(ctx))  # type: ignore[method-assign] # its text is a plugin's
     if isinstance(command, TyperGroup):
+        if type(command).resolve_command is TyperGroup.resolve_command:
+            resolve = partial(_resolve_known_command, command, command.resolve_command)
+            command.resolve_command = resolve  # type: ignore[method-assign] # also for groups that plugins made
         for name, child in command.commands.items():
             _adapt_command(child, f"{path} {name}")
     elif path in PAGED_COMMANDS:
         command.invoke = partial(_invoke_paged, command.invoke)  # type: ignore[method-assign] # as above
     add_aliases(command, path)
+
+
+def _resolve_known_command(
+    group: TyperGroup, resolve: ResolveCommand, ctx: Context, args: list[str]
+) -> tuple[str | None, ClickCommand | None, list[str]]:
+    """Resolve a command of a group. The error for an unknown one is that of a `LazyGroup`."""
+    if ctx.resilient_parsing or args[0].startswith("-") or group.get_command(ctx, args[0]) is not None:
+        return resolve(ctx, args)
+    raise UnknownNameError("command", args[0], [name for name, each in group.commands.items() if not each.hidden])
 
 
 def _invoke_paged(invoke: Callable[[Context], object], ctx: Context) -> object:

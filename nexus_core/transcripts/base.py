@@ -354,6 +354,21 @@ def describe_json_error(error: json.JSONDecodeError) -> str:
     return f"not JSON: {what[:1].lower()}{what[1:]} at column {error.colno}"
 
 
+def find_json_error(text: str, error: json.JSONDecodeError) -> json.JSONDecodeError:
+    """Return an error of a parser at the place where a person finds it.
+
+    The parser reads on behind a broken line of JSON Lines and fails in the next one, or behind the end of the text.
+    """
+    begin = len(text) - len(text.lstrip())
+    if error.colno == 1 and text.startswith("{", error.pos) and text.startswith("{", begin):
+        start = max(text.rfind("\n{", 0, max(error.pos - 1, 0)) + 1, begin)
+        try:
+            json.loads(text[start : error.pos].rstrip())
+        except json.JSONDecodeError as own:
+            return json.JSONDecodeError(own.msg, text, start + own.pos)
+    return json.JSONDecodeError(error.msg, text, min(error.pos, len(text.rstrip())))
+
+
 def require_shallow(value: dict[str, Any] | list[Any]) -> None:
     """Reject JSON whose nesting could overflow the stack of recursive code.
 
@@ -429,7 +444,8 @@ def parse_document(text: str, name: str) -> Any:  # noqa: ANN401 - JSON has many
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
-        raise MessageError(describe_json_error(error), path=format_location(name, error.lineno)) from None
+        found = find_json_error(text, error)
+        raise MessageError(describe_json_error(found), path=format_location(name, found.lineno)) from None
     except (ValueError, RecursionError):
         raise MessageError(TOO_LARGE_TEXT, path=name) from None
     if isinstance(value, dict | list):

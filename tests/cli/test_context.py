@@ -226,7 +226,7 @@ def test_what_does_not_fit_into_the_window_is_a_finding(cli: Cli, work: Path) ->
 @pytest.mark.parametrize(
     ("files", "arguments", "code", "message"),
     [
-        ({}, ["missing.jsonl"], 2, "no such file\n  at missing.jsonl"),
+        ({}, ["missing.jsonl"], 2, "no such file or session\n  at missing.jsonl\n  `nexus session list`"),
         ({"d/x": ""}, ["d"], 3, "is a directory\n  at d"),
         ({"notes.md": "# Notes\n"}, ["notes.md"], 3, "not a transcript that Nexus knows\n  at notes.md:1"),
         ({"a.json": '[{"role": "usr", "content": ""}]'}, ["a.json"], 3, "at a.json:1, messages[0].role"),
@@ -457,7 +457,9 @@ def test_whoever_looks_at_a_prompt_makes_no_ledger(cli: Cli, nexus_home: Path) -
     ],
 )
 @pytest.mark.usefixtures("session")
-def test_what_makes_no_sense_together_is_refused(arguments: list[str], told: str, cli: Cli) -> None:
+def test_what_makes_no_sense_together_is_refused(arguments: list[str], told: str, cli: Cli, work: Path) -> None:
+    write_files(work, {"a.json": "[]"})
+
     outcome = cli("context", *arguments)
 
     assert (outcome.code, outcome.out) == (2, "")
@@ -505,3 +507,23 @@ def test_what_has_no_name_behind_its_kind_is_told_without_a_colon(cli: Cli, nexu
         words = shown.split()
         assert {"settings", "caller", "plugin:environment"} <= set(words)
         assert not {"settings:", "caller:"} & set(words)
+
+
+def test_session_is_found_by_its_name_and_a_file_of_that_name_wins(cli: Cli, work: Path) -> None:
+    with Nexus(work) as nexus:
+        nexus.session("auth-bug", model="gpt-4o").ask("Why?")
+
+    by_name, by_option = (
+        json.loads(cli("context", *each, "--json").out) for each in (("auth-bug",), ("--session", "auth-bug"))
+    )
+    typo = cli("context", "auth-bog")
+    write_files(work, {"auth-bug": "# Notes\n"})
+    file = cli("context", "auth-bug")
+
+    assert by_name == by_option
+    assert by_name["session"] == "auth-bug"
+    assert (typo.code, typo.err) == (
+        2,
+        "Error: no such file or session\n  at auth-bog\n  did you mean 'auth-bug'?\n",
+    )
+    assert "not a transcript that Nexus knows\n  at auth-bug:1" in file.err

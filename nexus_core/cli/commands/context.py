@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -26,8 +27,16 @@ from nexus_core.cli.options import (
     check_agent_files,
 )
 from nexus_core.cli.output import TokenRow, excerpt_message, limit_rows, print_token_bars
-from nexus_core.cli.session_lookup import LedgerOption, build_session_option, find_session, open_session_nexus
-from nexus_core.errors import UsageError
+from nexus_core.cli.session_lookup import (
+    LedgerOption,
+    build_session_option,
+    find_session,
+    get_session_names,
+    match_session,
+    open_ledger_nexus,
+    open_session_nexus,
+)
+from nexus_core.errors import UsageError, did_you_mean
 from nexus_core.layers import OWN_PROFILE
 from nexus_core.rendering import render_section
 from nexus_core.text.console import format_count
@@ -51,7 +60,9 @@ app = typer.Typer()
 
 FileArgument = Annotated[
     str | None,
-    typer.Argument(metavar="[FILE]", help="A transcript or a list of messages; - reads standard input."),
+    typer.Argument(
+        metavar="[FILE]", help="A transcript or list of messages; - is standard input. Or a session, by its name."
+    ),
 ]
 ModelOption = Annotated[
     str, build_model_option("The model to count for; by default the transcript's, else provider.model.")
@@ -118,10 +129,10 @@ def context(
     """Show how the tokens of a request or transcript are used.
 
     FILE may be a session of another agent, such as Claude Code or Codex, a ChatGPT export, or the messages or request
-    of any API. It is only read, and shown by role, kind, tool and message. Without any argument, the newest transcripts
-    of other agents on this machine are offered at a terminal. Elsewhere, or with -C ., the request of this directory or
-    of a session is shown by zone, kind, layer, section and tool, with the free space and what was left out. Exits with
-    1 if it does not fit the model's window.
+    of any API. It is only read, and shown by role, kind, tool and message. Without such a file, it is the name of a
+    session. Without any argument, the newest transcripts of other agents on this machine are offered at a terminal.
+    Elsewhere, or with -C ., the request of this directory or of a session is shown by zone, kind, layer, section and
+    tool, with the free space and what was left out. Exits with 1 if it does not fit the model's window.
     """
     cli: CliContext = ctx.obj
     wanted = ContextArguments(
@@ -135,6 +146,8 @@ def context(
         json=json,
         require_trusted=require_trusted,
     )
+    if file is not None and not session and profile == OWN_PROFILE and (named := _find_session(ctx, file, ledger)):
+        file, wanted = None, wanted._replace(session=named)
     _check_options(file, wanted, everything=everything)
     if file != STANDARD_INPUT:
         note_unread_input(cli, "nexus context -")
@@ -148,6 +161,23 @@ def context(
         from nexus_core.cli.commands.context_transcript import show_transcript_tokens
 
         show_transcript_tokens(cli, file, model, top=top, everything=everything, json=json)
+
+
+def _find_session(ctx: typer.Context, name: str, ledger: str) -> str:
+    """Return the session of a name that is no file's, or "" for a file.
+
+    Raises:
+        UsageError: There is neither.
+    """
+    cli: CliContext = ctx.obj
+    if name == STANDARD_INPUT or os.path.lexists(cli.cwd / name):
+        return ""
+    with open_ledger_nexus(ctx, ledger) as nexus:
+        record = match_session(nexus.ledger, name)
+        if record is not None:
+            return record.label
+        hint = did_you_mean(name, get_session_names(nexus.ledger)) or "`nexus session list` lists the sessions"
+    raise UsageError("no such file or session", where=name, hint=hint)
 
 
 def _check_options(file: str | None, wanted: ContextArguments, *, everything: bool) -> None:
