@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 NO_LIMIT = (1 << 63) - 1
 """The largest integer of every database."""
+_NOTE_KINDS = ("pin", "forget")
+"""Kinds of steps that note something about others: they do not change the time of a session."""
 _ID_COLUMN, _PARENT_COLUMN, _POSITION_COLUMN = (StepRow._fields.index(name) for name in ("id", "parent", "position"))
 _STEPS_PER_SEARCH = 200
 """Maximum steps of one query of a search."""
@@ -520,11 +522,13 @@ class StoreLedger:
             self.store.add_branch(BranchRow.behind(parent, branch))
         self.store.add_steps(rows)
         heads = [row for row in rows if row.closes]
+        # A list of sessions shows when each was last continued.
+        spoken = [row.created for row in rows if row.kind not in _NOTE_KINDS]
         moved = session._replace(
             tip=rows[-1].id,
             head=heads[-1].id if heads else session.head,
             open_turn=None if rows[-1].closes else rows[-1].turn,
-            updated=rows[-1].created,
+            updated=spoken[-1] if spoken else session.updated,
         ).with_digest()
         self.store.move_session(moved)
         if heads:

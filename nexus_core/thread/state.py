@@ -35,7 +35,7 @@ from nexus_core.types.payloads import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from nexus_core.history.truncation import TruncationPoint
     from nexus_core.thread.cache import ThreadCache
@@ -544,13 +544,28 @@ def subtract_usage(spent: Usage, usage: Usage) -> Usage:
 # ---- costs ----------------------------------------------------------------------------------------------------------
 
 
-def sum_costs(ledger: Ledger, tip: str | None, prices: PriceList) -> Cost:
+def sum_costs(
+    ledger: Ledger, tip: str | None, prices: PriceList, *, note_call: Callable[[str], None] = lambda _: None
+) -> Cost:
     """Return the cost of all calls of a thread.
 
     Reads the whole thread: each reply has its own model, so that no running total of tokens will do.
+
+    Args:
+        ledger: The ledger of the thread.
+        tip: Its newest step; None for none.
+        prices: The prices of models.
+        note_call: Called with the id of each step that reports calls, the newest first.
     """
-    steps = skip_reverted(walk_back(ledger, tip))
-    return prices.sum(call for step in steps if (call := _find_paid_call(step)) is not None)
+
+    def find_calls() -> Iterator[tuple[str, Usage, int]]:
+        for step in skip_reverted(walk_back(ledger, tip)):
+            call = _find_paid_call(step)
+            if call is not None:
+                note_call(step.id)
+                yield call
+
+    return prices.sum(find_calls())
 
 
 def compute_step_cost(step: Step, prices: PriceList) -> Cost | None:

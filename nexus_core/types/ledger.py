@@ -103,7 +103,7 @@ class SessionRecord(SessionPayloadMixin):
         status: `active` or `archived`.
         origin: The name of the session that it was forked from, "" for none.
         created, updated: When it was created and last changed, in milliseconds since 1970; for an imported session the
-            original times.
+            original times. Steps of the kinds `pin` and `forget` do not count.
         data: Its metadata as it is stored, in JSON.
         payload: The same with typed fields: working directory, model, and so on.
     """

@@ -41,6 +41,18 @@ def costly(nexus: Nexus) -> Nexus:
     return nexus
 
 
+def test_session_list_says_that_forks_repeat_the_cost_of_their_calls(cli: Cli, costly: Nexus) -> None:
+    note = "COST of forks includes the calls that they share"
+    before = cli("session", "list").err
+
+    costly.session("known").fork("again")
+    listed = cli("session", "list")
+
+    assert note not in before
+    assert note in listed.err
+    assert listed.out.count(" $0.2310 ") == 2
+
+
 @pytest.mark.usefixtures("costly")
 def test_session_list_shows_the_cost_and_the_date_of_the_prices(cli: Cli) -> None:
     listed = cli("session", "list")

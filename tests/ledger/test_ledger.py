@@ -124,6 +124,18 @@ def test_a_session_was_begun_and_changed_when_its_steps_were_made(ledger: StoreL
     assert (grown.created, grown.updated) == (1000, 3000)
 
 
+def test_pin_and_forget_do_not_change_the_time_of_a_session(ledger: StoreLedger) -> None:
+    ledger.create("old", steps=[replace(said("one"), created=1000)])
+
+    add(ledger, "old", NewStep(kind="pin", closes=True))
+    tip = add(ledger, "old", NewStep(kind="forget", closes=True))
+
+    session = ledger.session("old")
+    assert session is not None
+    assert (session.updated, session.tip) == (1000, tip.id)
+    assert list(ledger.verify()) == []
+
+
 def test_what_is_known_may_have_changed_at_another_time(ledger: StoreLedger) -> None:
     ledger.create("work")
 

@@ -353,3 +353,13 @@ def test_a_leading_system_message_is_not_drawn_as_a_turn(cli: Cli, work: Path) -
         "* ID  user text  <- chat",
     ]
     assert [item["kind"] for item in tree["branches"][0]["items"]] == ["system", "turn"]
+
+
+def test_command_of_claude_code_is_drawn_as_it_was_typed(cli: Cli, talk: Talk) -> None:
+    name = "<command-name>/clear</command-name>\n <command-message>clear</command-message>\n "
+    elements = name + "<command-args>{}</command-args>"
+    talk("s", elements.format(""), elements.format("all of it"))
+
+    out = cli("session", "tree", "s").out
+
+    assert [line.split("  ")[1] for line in out.splitlines()[1:]] == ["/clear", "/clear all of it"]

@@ -63,9 +63,9 @@ def list_sessions(
     """List sessions with their workers.
 
     Those that changed last come first. TOKENS are those of all messages, compacted or not. CACHED is the share of the
-    input that came from the provider's cache. COST is that of all calls, if the prices of their models are known; of
-    thousands of sessions it takes the most time, see --no-cost. A session that is damaged is named on standard error;
-    the others are listed, and the exit code is 3.
+    input that came from the provider's cache. COST is that of all calls, if the prices of their models are known; that
+    of a fork includes the calls before it was forked. Of thousands of sessions it takes the most time, see --no-cost. A
+    session that is damaged is named on standard error; the others are listed, and the exit code is 3.
     """
     if everything and archived:
         raise UsageError("--include-archived and --archived were given", hint="leave out one of them")
@@ -127,6 +127,10 @@ def _print_sessions(cli: CliContext, sessions: Sequence[tuple[SessionOverview, i
         if any(sign in session.marked_tokens for session, _ in sessions):
             cli.console.message(visible_line(cli.complete_commands(f"{sign} {meaning}")), style="dim")
     print_price_date(cli, [session.cost for session, _ in sessions])
+    first_calls = [session.first_call for session, _ in sessions if session.first_call]
+    if len({*first_calls}) < len(first_calls):
+        note = "COST of forks includes the calls that they share; `nexus session stats` counts each once"
+        cli.console.message(visible_line(cli.complete_commands(note)), style="dim")
 
 
 def _build_row(session: SessionOverview, depth: int, *, with_costs: bool) -> tuple[str, ...]:

@@ -100,6 +100,7 @@ class SessionOverview(NamedTuple):
         is_arranged: True if its renderer is not the default one, so that messages may be sent in another form.
         cost: The cost of all calls of the thread; None if it was not computed.
         called_model: The model of its newest step, which settings may have chosen; "" if that step has none.
+        first_call: The first step of the thread with a cost; "" for none. Forks have it in common.
     """
 
     record: SessionRecord
@@ -113,6 +114,7 @@ class SessionOverview(NamedTuple):
     is_arranged: bool = False
     cost: Cost | None = None
     called_model: str = ""
+    first_call: str = ""
 
     @property
     def shown_cost(self) -> str:
@@ -237,11 +239,12 @@ def add_session_costs(
     prices, priced = open_price_list(nexus), list[SessionOverview]()
     for session in sessions:
         cost: Cost | None = Cost()
+        calls: list[str] = []
         if session.usage.total_tokens:
             cost = None
             with collect_damage(damaged, session.record.label):
-                cost = sum_costs(nexus.ledger, session.record.tip, prices)
-        priced.append(session._replace(cost=cost))
+                cost = sum_costs(nexus.ledger, session.record.tip, prices, note_call=calls.append)
+        priced.append(session._replace(cost=cost, first_call=calls[-1] if calls else ""))
         advance(1)
     return priced
 

@@ -11,6 +11,7 @@ import typer
 
 from nexus_core.cli.commands.session.overview import DamagedSession, collect_damage, find_maker, report_damage
 from nexus_core.cli.options import ALL_ITEMS, JsonOption, build_limit_option
+from nexus_core.cli.output import strip_command_elements
 from nexus_core.cli.session_lookup import LedgerOption, OptionalSessionArgument, find_session, open_ledger_nexus
 from nexus_core.errors import LedgerError
 from nexus_core.ledger.ledger import STEPS_PER_READ, missing_step_error, skip_reverted, walk_back
@@ -534,7 +535,7 @@ def _excerpt_step(step: Step) -> str:
     if isinstance(step.payload, CompactionPayload):
         return redact_beginning(step.payload.prose or step.payload.summary, _EXCERPT_CHARACTERS)
     text = next((message.content for message in step.messages if message.content), "")
-    return " ".join(redact_beginning(text, _EXCERPT_CHARACTERS).split())
+    return " ".join(redact_beginning(strip_command_elements(text), _EXCERPT_CHARACTERS).split())
 
 
 def _require_step(ledger: Ledger, name: str) -> Step:
