@@ -325,6 +325,8 @@ def _describe_import(text: LayerText, path: Path, real: Path) -> str:
     return "" if text.path in {path, real} else f"as {text.path}"
 
 
+NOTE_REMARK = "a note: "
+"""The beginning of the remark about a file that is sent as a memory."""
 MAX_EXPLAINED_FILES = 50
 """Most files that one explanation lists: those that contain a sentence, or those of a directory."""
 MAX_SEARCHED_BYTES = 64 * 1024 * 1024
@@ -409,7 +411,11 @@ def explain(
 
 
 def answer_query(
-    context: ExplainedContext, query: str, *, load_in: Callable[[Path], LoadedLayers] | None = None
+    context: ExplainedContext,
+    query: str,
+    *,
+    load_in: Callable[[Path], LoadedLayers] | None = None,
+    find_notes: Callable[[], Mapping[Path, str]] = dict,
 ) -> QueryExplanations:
     """Explain a setting, an MCP server, a path or a sentence, in this order.
 
@@ -420,8 +426,9 @@ def answer_query(
         context: A directory and its prompt.
         query: The question.
         load_in: Loads another directory of the project, to determine what would be read there.
+        find_notes: Returns the files of memories, each with when it is sent.
     """
-    project = _ProjectSearch(context, load_in)
+    project = _ProjectSearch(context, load_in, find_notes)
     named = [*_explain_setting(context, query), *_explain_server(context, query)]
     found = project.explain_path(query)
     if not found and not named:
@@ -489,9 +496,15 @@ def _list_deciding_files(settings: Settings, pointer: str) -> set[Path]:
 class _ProjectSearch:
     """The files of a project, and the agents that may read them."""
 
-    def __init__(self, context: ExplainedContext, load_in: Callable[[Path], LoadedLayers] | None) -> None:
+    def __init__(
+        self,
+        context: ExplainedContext,
+        load_in: Callable[[Path], LoadedLayers] | None,
+        find_notes: Callable[[], Mapping[Path, str]],
+    ) -> None:
         self._context = context
         self._load_in = load_in
+        self._find_notes = find_notes
         self._admission = LayerReader(Layer("local", context.cwd, "local", root=context.cwd))
         self._workspace = find_workspace(context.cwd)
         self._read: dict[Path, str] = {}
@@ -510,6 +523,11 @@ class _ProjectSearch:
     def _files(self) -> dict[Path, str]:
         """The files that computed sections include in part, each with how the rest is read."""
         return {path: how for section in self._context.sections for path, how in section.files.items()}
+
+    @cached_property
+    def _notes(self) -> dict[Path, str]:
+        """The files of memories by real path, each with when it is sent."""
+        return {real_path(path): when for path, when in self._find_notes().items()}
 
     def explain_path(self, query: str) -> list[Explanation]:
         """Explain a file by its path, relative to the working directory or to the root of the project."""
@@ -602,7 +620,7 @@ class _ProjectSearch:
         """Yield the files to search by real path: those that an agent reads or might read, then all others."""
         read = (path for index in self._indexes for text in index.texts for path in (text.path, *text.imports))
         skipped = (each.path for each in self._context.loaded.skipped if each.line is None)
-        for path in chain(read, self._files, skipped):
+        for path in chain(read, self._files, skipped, self._notes):
             yield real_path(path)
         if tree is not None:
             files = (path for path in tree.files if not _BINARY_SUFFIX.fullmatch(path.suffix))
@@ -643,7 +661,7 @@ class _ProjectSearch:
         for text in (text for index in self._indexes for text in index.texts):
             if text.layer is not None:
                 owners.update(dict.fromkeys((real_path(text.path), *text.imports), text.layer))
-        for path in self._files:
+        for path in chain(self._files, self._notes):
             if not path.is_relative_to(self._admission.root):
                 around = (each for each in loaded.layers if not each.is_own and path.is_relative_to(each.project))
                 owners[real_path(path)] = next(around, build_agent_home_layer(path.parent, self._context.cwd))
@@ -697,6 +715,8 @@ class _ProjectSearch:
         settings = self._describe_settings_file(path, readers)
         if settings:
             return f"not in the prompt: {settings}"
+        if own.status == "unread" and not own.reason and real_path(path) in self._notes:
+            return f"{NOTE_REMARK}{self._notes[real_path(path)]}"
         is_unread = len(readers) > 1 and all(each.status == "unread" and not each.reason for each in readers)
         kind = (
             describe_unread_file(path, self._admission.root) if is_unread else f"{own.name} does not read {path.name}"

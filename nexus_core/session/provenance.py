@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.compaction.evidence import STEP_SUFFIX_CHARACTERS
@@ -49,7 +50,10 @@ def explain_in_session(
     sentence = SentenceMatcher(query)
     found = ledger.scan(tip.id, query, limit=2 * MAX_LISTED_STEPS) or _compare_steps(ledger, tip, sentence)
     shown = [each for each in found if not _is_rendered_later(each, found)][:MAX_LISTED_STEPS]
-    return [*view.explain_sections(sentence), *(view.explain_step(each, found, sentence) for each in shown)]
+    return [
+        *view.explain_sections(sentence),
+        *chain.from_iterable(view.explain_step(each, found, sentence) for each in shown),
+    ]
 
 
 def _compare_steps(ledger: Ledger, tip: Step, sentence: SentenceMatcher) -> list[Step]:
@@ -97,12 +101,16 @@ class _SessionView(NamedTuple):
                 uri = section.source.uri if section.source else ""
                 yield Explanation(section.title, uri, "in the system prompt of the session")
 
-    def explain_step(self, step: Step, found: Sequence[Step], sentence: SentenceMatcher) -> Explanation:
-        """Return the explanation of a step with a sentence, or of the section that added the sentence to it."""
-        subject, place = _kind(step), f"step {step.id}"
-        if step.kind == "sealed" and not any(each.kind == "input" and each.turn == step.turn for each in found):
-            subject, place = _find_section(step, sentence) or (subject, place)
-        return Explanation(subject, place, self.explain_sending(step))
+    def explain_step(self, step: Step, found: Sequence[Step], sentence: SentenceMatcher) -> Iterator[Explanation]:
+        """Yield the explanations of a step with a sentence, and of the sections that added the sentence to it."""
+        sending = self.explain_sending(step)
+        is_said = step.kind != "sealed" or any(each.kind == "input" and each.turn == step.turn for each in found)
+        sections = _find_memories(step, sentence) if step.kind == "sealed" else []
+        if not sections and not is_said and (section := _find_section(step, sentence)):
+            sections = [section]
+        if is_said or not sections:
+            yield Explanation(_kind(step), f"step {step.id}", sending)
+        yield from (Explanation(subject, place, sending) for subject, place in sections)
 
     def explain_sending(self, step: Step) -> str:
         """Return a text that says if a step is sent, and if not, why."""
@@ -132,22 +140,31 @@ class _SessionView(NamedTuple):
         return next((each for each in since if each.kind == "sealed" and each.turn == step.turn), None)
 
 
+def _find_memories(step: Step, sentence: SentenceMatcher) -> list[tuple[str, str]]:
+    """Return title and source of the memories in a rendered message that contain a sentence."""
+    text = next((message.content for message in step.messages), "")
+    return [
+        (entry.title, _describe_memory(entry, step))
+        for entry in _list_sent_entries(step)
+        if entry.span is not None and sentence.find(text[slice(*entry.span)]) is not None
+    ]
+
+
 def _find_section(step: Step, sentence: SentenceMatcher) -> tuple[str, str] | None:
     """Return title and source of the section that contains a sentence, by the last heading before it."""
-    stored = step.payload.section_entries if isinstance(step.payload, RenderedPayload) else ()
-    listed = [each for each in read_section_entries(list(stored)) if not each.refusal]
-    entries = {each.title: each for each in listed}
+    entries = {each.title: each for each in _list_sent_entries(step)}
     for message in step.messages:
-        offset = sentence.find(message.content)
-        for entry in listed:
-            if offset is not None and entry.span is not None and entry.span[0] <= offset < entry.span[1]:
-                return entry.title, _describe_memory(entry, step)
-        before = message.content[: offset or 0]
+        before = message.content[: sentence.find(message.content) or 0]
         titles = [line.removeprefix("## ") for line in before.split("\n") if line.startswith("## ")]
         title = next((title for title in reversed(titles) if title in entries), None)
         if title is not None:
             return title, f"{entries[title].source.uri}, told in step {step.id}"
     return None
+
+
+def _list_sent_entries(step: Step) -> list[SectionEntry]:
+    stored = step.payload.section_entries if isinstance(step.payload, RenderedPayload) else ()
+    return [each for each in read_section_entries(list(stored)) if not each.refusal]
 
 
 def _describe_memory(entry: SectionEntry, step: Step) -> str:

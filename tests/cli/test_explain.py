@@ -923,3 +923,43 @@ def test_files_that_an_agent_reads_come_before_those_that_none_reads(cli: Cli, w
     places = [each["place"] for each in json.loads(cli("explain", "docs", "--json").out)["explanations"]]
 
     assert places == [f"{work}/NEXUS.md:1", f"{work}/docs/a.md", f"{work}/docs/b.md"]
+
+
+@pytest.fixture
+def notes(work: Path, nexus_home: Path) -> list[Path]:
+    """Notes with the same words, of the user and of the project."""
+    write_files(
+        nexus_home, {"config.json": '{"memory": {"enabled": true}}', "memory/codes.md": "Codes live five minutes."}
+    )
+    write_files(work, {".nexus3/memory/auth.md": "# Auth\n\nTokens live five minutes."})
+    return [nexus_home / "memory/codes.md", work / ".nexus3/memory/auth.md"]
+
+
+def test_note_is_recalled_when_it_matches_and_names_its_sessions(cli: Cli, work: Path, notes: list[Path]) -> None:
+    remark = "a note: recalled when it matches a message"
+    before = cli("explain", "five minutes").out
+    with Nexus(work) as nexus:
+        nexus.session("s1", model="gpt-4o").ask("Do tokens and codes live five minutes?")
+
+    by_sentence, by_path = cli("explain", "five minutes").out, cli("explain", ".nexus3/memory/auth.md").out
+
+    assert {line.split("  ")[0] for line in by_sentence.splitlines()} == {f"{notes[0]}:1", f"{notes[1]}:3"}
+    assert all(line.endswith(remark) for line in before.splitlines())
+    assert all(line.endswith(f"{remark}; sent in session s1") for line in (*by_sentence.splitlines(), by_path.strip()))
+
+
+def test_note_without_memories_says_what_switches_them_on(cli: Cli, notes: list[Path], nexus_home: Path) -> None:
+    write_files(nexus_home, {"config.json": "{}"})
+
+    assert "recalled when it matches a message, if memory.enabled is on" in cli("explain", str(notes[0])).out
+    assert "a note" not in cli("explain", str(notes[0]), "--as", "claude").out
+
+
+def test_all_notes_with_a_sentence_are_found_in_a_session(cli: Cli, work: Path, notes: list[Path]) -> None:
+    with Nexus(work) as nexus:
+        nexus.session("s1", model="gpt-4o").ask("Do tokens live five minutes?")
+
+    found = json.loads(cli("explain", "live five minutes", "--session", "s1", "--json").out)["explanations"]
+
+    assert [each["subject"] for each in found] == ["said to the agent", "Recalled note: auth", "Recalled note: codes"]
+    assert {each["place"].partition(":")[0] for each in found[1:]} == {str(each) for each in notes}

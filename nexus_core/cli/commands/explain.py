@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer.core import TyperCommand, TyperOption
 
 from nexus_core.cli.context import EXIT_FINDINGS
-from nexus_core.cli.options import AgentFileOption, AgentOption, JsonOption, RequireTrustedOption, check_agent_files
+from nexus_core.cli.options import (
+    ALL_ITEMS,
+    AgentFileOption,
+    AgentOption,
+    JsonOption,
+    RequireTrustedOption,
+    check_agent_files,
+)
 from nexus_core.cli.session_lookup import LedgerOption, build_session_option, find_session, open_session_nexus
-from nexus_core.errors import UsageError, did_you_mean
+from nexus_core.errors import FileError, UsageError, did_you_mean
 from nexus_core.layers import OWN_PROFILE
-from nexus_core.layers.explain import MAX_EXPLAINED_FILES, Explanation, QueryExplanations, answer_query
+from nexus_core.layers.explain import MAX_EXPLAINED_FILES, NOTE_REMARK, Explanation, QueryExplanations, answer_query
 from nexus_core.text.safety import shorten, visible_line
 from nexus_core.types.prompt import format_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from typer._click import Context  # private, but it is what the method we override is typed with
 
@@ -34,6 +42,8 @@ app = typer.Typer()
 _MAX_QUERY_CHARACTERS = 100
 """Characters of a query that an answer repeats."""
 BYTES_PER_MIB = 1024 * 1024
+_MAX_LISTED_SESSIONS = 3
+"""Sessions that the remark about a note names."""
 
 
 class FreeTextCommand(TyperCommand):
@@ -115,7 +125,9 @@ def explain(
         context = nexus.static_context() if other is None else other
         answer = QueryExplanations(found)
         if not found or any(each.place.startswith(_PLUGIN_PREFIX) for each in found):
-            in_files = answer_query(context, query, load_in=partial(_load_directory, nexus))
+            find_notes = partial(_find_notes, cli, nexus) if other is None else dict
+            in_files = answer_query(context, query, load_in=partial(_load_directory, nexus), find_notes=find_notes)
+            in_files = in_files._replace(explanations=[_name_receivers(nexus, each) for each in in_files.explanations])
             answer = QueryExplanations(_trace_to_files(found, in_files.explanations)) if found else in_files
     cli.review(context.loaded, require_trusted=require_trusted, warn=False)
     cli.note_outside_files(None if other is None else other.agent_view)
@@ -153,6 +165,49 @@ def _trace_to_files(found: Sequence[Explanation], in_files: Sequence[Explanation
 
 def _load_directory(nexus: Nexus, directory: Path) -> LoadedLayers:
     return nexus.context().load_for(directory).loaded
+
+
+def _find_notes(cli: CliContext, nexus: Nexus) -> dict[Path, str]:
+    """Return the files of notes, each with when it is sent, and the sessions that have it."""
+    from nexus_core.memory.forgotten_memories import read_forgotten_memories
+    from nexus_core.memory.recall import build_memory_query, list_source, read_memory_options
+
+    request, loaded = nexus.request(), cli.load_readable(nexus)
+    options = read_memory_options(loaded.settings)
+    query = replace(build_memory_query("", options, request), limit=ALL_ITEMS)
+    try:
+        forgotten = read_forgotten_memories(request.home)
+    except FileError:  # then no note is recalled, as `nexus check` says
+        return {}
+    sources = nexus.host.memory_sources(request, loaded, nexus.ledger)
+    found: dict[Path, str] = {}
+    for source in map(sources.get, sources):
+        # Other sources have no files that could be deleted.
+        memories = list_source(source, query)[0] if source.remove is not None else []
+        for memory in memories:
+            when = "recalled when it matches a message" + ("" if options.enabled else ", if memory.enabled is on")
+            found[Path(memory.source.uri)] = "forgotten, so it is not recalled" if forgotten.has(memory) else when
+    return found
+
+
+def _name_receivers(nexus: Nexus, explanation: Explanation) -> Explanation:
+    """Add to the remark about a note the sessions in which it was sent, the newest first."""
+    if not explanation.remark.startswith(NOTE_REMARK):
+        return explanation
+    from nexus_core.ledger.queries import find_sessions_to_search
+    from nexus_core.request.memories import list_injected_memories
+
+    path, names = explanation.subject, list[str]()
+    for record in find_sessions_to_search(nexus.ledger, path):
+        # A message with a note names its file; only such threads are read whole.
+        if record.tip and nexus.ledger.scan(record.tip, path, limit=1):
+            sent = list_injected_memories(nexus.ledger, record)
+            names += [record.label] if any(each.source.uri == path for each in sent) else []
+        if len(names) > _MAX_LISTED_SESSIONS:
+            break
+    more = ", …" if len(names) > _MAX_LISTED_SESSIONS else ""
+    listed = f"; sent in session {', '.join(names[:_MAX_LISTED_SESSIONS])}{more}" if names else ""
+    return explanation._replace(remark=f"{explanation.remark}{listed}")
 
 
 def _print_explanations(cli: CliContext, found: Sequence[Explanation]) -> None:
