@@ -366,7 +366,7 @@ def find_json_error(text: str, error: json.JSONDecodeError) -> json.JSONDecodeEr
             json.loads(text[start : error.pos].rstrip())
         except json.JSONDecodeError as own:
             return json.JSONDecodeError(own.msg, text, start + own.pos)
-    return json.JSONDecodeError(error.msg, text, min(error.pos, len(text.rstrip())))
+    return json.JSONDecodeError(error.msg, text, min(error.pos, len(text.rstrip("\r\n"))))
 
 
 def require_shallow(value: dict[str, Any] | list[Any]) -> None:
