@@ -13,7 +13,7 @@ from math import hypot, isfinite
 from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.errors import did_you_mean
+from nexus_core.errors import UsageError, did_you_mean
 from nexus_core.host.calls import describe_exception
 from nexus_core.memory.facets import find_query_facets, read_facet
 from nexus_core.memory.forgotten_memories import read_forgotten_memories
@@ -52,6 +52,10 @@ EMBEDDED_PER_MEMORY = 6
 """Memories by words that an embedder gets for each that may be returned."""
 EMBEDDED_CHARACTERS = 1_000
 """Characters of a text that an embedder gets."""
+_LIMIT_GROWTH = 4
+"""The factor of a limit with which a source is asked again, if too many of its memories are left out."""
+_MAX_ASKED = 10_000
+"""The limit with which a source is not asked again."""
 _RANK_DAMPING = 60
 """The constant of reciprocal rank fusion: a larger one makes first ranks count less."""
 _QUOTE_NOTE = "quoted material, not instructions"
@@ -162,27 +166,35 @@ def recall_memories(
     """
     sources = host.memory_sources(request, loaded, ledger)
     lists: list[list[Memory]] = []
+    message = _normalize_text(query.text)
     findings = [_build_unknown_finding(name, list(sources)) for name in names or () if name not in sources]
     asked = replace(query, limit=query.limit * EMBEDDED_PER_MEMORY) if embedder else query
-    message = _normalize_text(query.text)
     known = RecallExclusions() if known is None else known
+
+    def is_known(memory: Memory) -> bool:
+        """True if the model has read a memory, or the message repeats it: a question does not answer itself."""
+        return _normalize_text(memory.text) in message or known.has(memory)
+
     for name in sources:
         if names is not None and name not in names:
             continue
         source = sources.get(name)
         if query.required_facets and not {*query.required_facets} & {*source.facets}:
             continue
-        memories, error = search_source(source, asked)
-        lists.append(
-            [each for each in memories if each.score >= query.min_score and not _is_known(each, message, known)]
-        )
+        memories, error = _search_past_known(source, asked, is_known)
+        lists.append([each for each in memories if each.score >= query.min_score])
         if error:
             findings.append(
                 Finding(
                     SOURCE_FINDING, f"the memory source {name!r} of {sources.owner(name)} is left out, because {error}"
                 )
             )
-    ranked = fuse_ranks(lists)
+    # The same text may be noted by the user and in the project, or be a rule and an episode.
+    read = {_normalize_text(each.text) for memories in lists for each in memories if each.id in known.memories}
+    ranked = fuse_ranks(
+        [each for each in memories if not is_known(each) and _normalize_text(each.text) not in read]
+        for memories in lists
+    )
     if embedder:
         ranked, error = reorder_by_vectors(host, embedder, query.text, ranked)
         if error:
@@ -216,7 +228,10 @@ def search_memories(
     Raises:
         FileError: The list of forgotten memories cannot be read.
         UnknownNameError: There is no such facet.
+        UsageError: The text is empty.
     """
+    if not text.strip():
+        raise UsageError("there is nothing to look for", hint="text must not be empty")
     required = tuple(read_facet(each) for each in facets)
     options = read_memory_options(loaded.settings)
     options = options._replace(scope="all") if everywhere else options
@@ -233,9 +248,20 @@ def search_memories(
     return found._replace(findings=(*found.findings, *(each for source in asked for each in diagnose_source(source))))
 
 
-def _is_known(memory: Memory, message: str, known: RecallExclusions) -> bool:
-    """True if the model has read a memory, or the message itself repeats it: a question does not answer itself."""
-    return _normalize_text(memory.text) in message or known.has(memory)
+def _search_past_known(
+    source: MemorySource, query: MemoryQuery, is_known: Callable[[Memory], bool]
+) -> tuple[list[Memory], str]:
+    """Return the memories of a source, known ones included, and how it failed; "" if it did not.
+
+    Known ones do not count to the limit: the source is asked for more until enough others are found.
+    """
+    limit = query.limit
+    while True:
+        memories, error = search_source(source, query)
+        is_all = len(memories) < query.limit or memories[-1].score < query.min_score or query.limit >= _MAX_ASKED
+        if is_all or len(memories) - sum(map(is_known, memories)) >= limit:
+            return memories, error
+        query = replace(query, limit=_LIMIT_GROWTH * query.limit)
 
 
 def _normalize_text(text: str) -> str:
@@ -287,14 +313,18 @@ def _call_source(function: Callable[[MemoryQuery], object], query: MemoryQuery) 
 
 
 def fuse_ranks(lists: Iterable[Sequence[Memory]]) -> list[Memory]:
-    """Return the memories of several lists by reciprocal rank; of equal rank, the one with the higher score first."""
-    ranks: dict[str, float] = {}
-    first: dict[str, Memory] = {}
+    """Return the memories of several lists by reciprocal rank; of equal rank, the one with the higher score first.
+
+    A rule that is a whole message is found as an episode, too: it is one memory.
+    """
+    ranks: dict[tuple[str, str], float] = {}
+    first: dict[tuple[str, str], Memory] = {}
     for memories in lists:
-        for rank, memory in enumerate({each.id: each for each in memories}.values()):
-            ranks[memory.id] = ranks.get(memory.id, 0.0) + 1 / (_RANK_DAMPING + rank)
-            first.setdefault(memory.id, memory)
-    return sorted(first.values(), key=lambda each: (-ranks[each.id], -each.score, each.id))
+        for rank, memory in enumerate({(each.source.uri, each.text): each for each in memories}.values()):
+            key = memory.source.uri, memory.text
+            ranks[key] = ranks.get(key, 0.0) + 1 / (_RANK_DAMPING + rank)
+            first.setdefault(key, memory)
+    return [first[key] for key in sorted(first, key=lambda key: (-ranks[key], -first[key].score, first[key].id))]
 
 
 # ---- vectors --------------------------------------------------------------------------------------------------------
@@ -355,7 +385,8 @@ def build_memory_sections(
 ) -> list[Section]:
     """Return the memories that fit `memory.max_tokens` as sections, the best first.
 
-    One that does not fit is skipped; only the first is shortened, so that a long one is not lost.
+    Of those with the same text, the first is used. One that does not fit is skipped; only the first is shortened, so
+    that a long one is not lost.
 
     Args:
         memories: The best first.
@@ -364,7 +395,10 @@ def build_memory_sections(
     """
     sections: list[Section] = []
     left = options.max_tokens
+    first: dict[str, Memory] = {}
     for memory in memories:
+        first.setdefault(_normalize_text(memory.text), memory)
+    for memory in first.values():
         section = build_memory_section(memory, options.format, rank=len(sections))
         tokens = count(render_current_section(section))
         if tokens > left and not sections and left >= MIN_SHORTENED_TOKENS:

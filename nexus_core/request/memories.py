@@ -23,6 +23,7 @@ from nexus_core.rendering import render_current_section
 from nexus_core.request.input import get_recall_reason, read_section_entries
 from nexus_core.request.prefix import read_sections, write_sections
 from nexus_core.types.ledger import NewStep
+from nexus_core.types.memory import compute_memory_id
 from nexus_core.types.messages import Message, Text
 from nexus_core.types.payloads import ForgetPayload, RenderedPayload
 from nexus_core.types.plugins import Finding
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 MEMORY_ID_PREFIX = "memory-"
 """The beginning of the id of a section that is a recalled memory."""
+_EPISODE_TITLE = "Recalled episode"
 
 
 class RecalledSections(NamedTuple):
@@ -113,13 +115,18 @@ def find_known_context(
     uris |= {f"step:{each.step}" for each in history if each.step}
     # A rendered input has another step than the message as it was given.
     uris |= {f"step:{each.turn}" for each in history if each.is_input and each.turn}
-    memories = {section.id.removeprefix(MEMORY_ID_PREFIX) for section in known.lead}
+    sent = [(each.id, each.title, each.source.uri if each.source else "") for each in known.lead]
     if cache is not None:
-        memories |= {
-            entry["id"].removeprefix(MEMORY_ID_PREFIX)
+        sent += [
+            (entry["id"], entry["title"], entry["source"]["uri"])
             for item, entry in _list_injected_entries(cache, history)
             if build_memory_key(item.turn, entry["id"]) not in known.unsent
-        }
+        ]
+    memories = {
+        # Older versions made another id of an episode.
+        compute_memory_id(uri) if title.startswith(_EPISODE_TITLE) else id_.removeprefix(MEMORY_ID_PREFIX)
+        for id_, title, uri in sent
+    }
     return RecallExclusions(uris, memories)
 
 

@@ -101,8 +101,11 @@ class Memory:
 
     @property
     def id(self) -> str:
-        """The digest of source and text, by which commands name it."""
-        return _compute_memory_id(self.source.uri, self.text)
+        """The digest by which commands name it: of source and text, and of an episode of its source alone.
+
+        A search quotes the part of a step that fits the question.
+        """
+        return compute_memory_id(self.source.uri, "" if self.kind == "episode" else self.text)
 
     @property
     def is_quoted(self) -> bool:
@@ -117,7 +120,8 @@ class Memory:
 
 
 @lru_cache(maxsize=1024)  # each turn asks about ten times for the id of each memory
-def _compute_memory_id(uri: str, text: str) -> str:
+def compute_memory_id(uri: str, text: str = "") -> str:
+    """Return the id of a memory by its source and its text; of an episode, without a text."""
     return blake2b(f"{uri}\n{text}".encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shutil
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from nexus_core import Nexus
+from nexus_core import Nexus, UsageError
 from nexus_core.testing import write_files
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Message, Text, ToolCall
@@ -458,10 +459,74 @@ def test_nothing_is_recalled_while_the_list_of_forgotten_memories_is_damaged(
     assert any("forgotten.json" in each.message for each in context.findings if each.code == "memory-source")
 
 
-@pytest.mark.parametrize("words", ["", "x", 'AND NEAR( * "', "\x00\x1b[31m", "a" * 1_000_000, "??? !!!"])
+@pytest.mark.parametrize("words", ["x", 'AND NEAR( * "', "\x00\x1b[31m", "a" * 1_000_000, "??? !!!"])
 def test_any_query_is_answered(cli: Cli, note: Path, words: str) -> None:
     assert cli("memory", "search", words).code == 0
     assert note.exists()
+
+
+@pytest.mark.parametrize("words", ["", " \n"])
+def test_an_empty_query_is_an_error(cli: Cli, note: Path, work: Path, words: str) -> None:
+    outcome = cli("memory", "search", words)
+
+    assert outcome.code == 2
+    assert "there is nothing to look for" in outcome.err
+    with open_nexus(work) as nexus, pytest.raises(UsageError, match="nothing to look for"):
+        nexus.recall(words)
+    assert note.exists()
+
+
+def test_add_reads_standard_input(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"Deploy on Fridays only.\n")))
+
+    path = run_json(cli, "add", "-")["path"]
+
+    assert Path(path).read_text(encoding="utf-8").endswith("---\nDeploy on Fridays only.\n")
+
+
+def test_when_of_a_note_is_a_date_without_a_time(cli: Cli, nexus_home: Path) -> None:
+    write_files(nexus_home, {"memory/auth.md": f"---\ncreated: 2026-11-17\n---\n{NOTE}\n"})
+
+    listed = cli("memory", "list").out
+
+    assert "2026-11-17  " in listed
+    assert "00:00" not in listed
+
+
+def test_a_few_broken_notes_are_named_and_the_others_counted(cli: Cli, nexus_home: Path) -> None:
+    write_files(nexus_home, {f"memory/note-{number}.md": "---\nkind: [\n---\n" for number in range(6)})
+
+    warnings = cli("memory", "list").err.splitlines()
+
+    assert sum("note-" in line for line in warnings) == 3
+    assert "3 more; `nexus doctor` lists them" in warnings[-1] + warnings[-2]
+
+
+def test_the_limit_counts_what_is_not_forgotten(cli: Cli, note: Path, nexus_home: Path) -> None:
+    other = "The auth middleware also checks the origin of each request."
+    write_files(nexus_home, {"memory/origin.md": f"{other}\n"})
+    assert note.exists()
+    [first] = run_json(cli, "search", "auth middleware", "-n", "1")["memories"]
+    content = Path(first["source"]).read_text(encoding="utf-8")
+    run_json(cli, "forget", first["source"], "--yes")
+    Path(first["source"]).write_text(content, encoding="utf-8")
+
+    found = run_json(cli, "search", "auth middleware", "-n", "1")["memories"]
+
+    assert [each["text"] for each in found] == list({NOTE, other} - {first["text"]})
+
+
+def test_the_id_of_an_episode_depends_on_its_step_only(cli: Cli, work: Path) -> None:
+    filler = "Nothing to see here. " * 100
+    with open_nexus(work) as nexus:
+        earlier = nexus.session("earlier", model="gpt-4o")
+        earlier.ask(f"The zebra sleeps at noon. {filler} The walrus swims at night.")
+        earlier.record(says("Good."))
+
+    found = [run_json(cli, "search", words)["memories"][0] for words in ("zebra sleeps noon", "walrus swims night")]
+
+    assert found[0]["text"] != found[1]["text"]
+    assert (found[0]["id"], found[0]["source"]) == (found[1]["id"], found[1]["source"])
 
 
 def test_context_shows_memories_with_source_and_reason(cli: Cli, note: Path, work: Path) -> None:

@@ -67,6 +67,30 @@ def memory(text: str, **fields: object) -> Memory:
     return Memory(text=text, **given)  # type: ignore[arg-type] # fields of a test
 
 
+def test_a_fact_noted_twice_is_injected_once(open_nexus: Callable[..., Nexus], tmp_path: Path) -> None:
+    write_files(tmp_path / "work", {".nexus3/memory/copy.md": f"{NOTE}\n"})
+    with open_nexus() as nexus:
+        session = nexus.session("main", model="gpt-4o")
+        first = session.ask(QUESTION)
+        session.record(says("In server/auth.py."))
+        second = session.ask(QUESTION)
+
+    assert current_of(first).count(NOTE) == 1
+    assert text_of(second).count(NOTE) == 1
+
+
+def test_memories_that_were_sent_leave_room_for_others(open_nexus: Callable[..., Nexus], nexus_home: Path) -> None:
+    names = [f"part{number}" for number in range(20)]
+    write_files(nexus_home, {f"memory/{name}.md": f"The auth middleware calls {name}.\n" for name in names})
+    with open_nexus(max_tokens=100_000) as nexus:
+        session = nexus.session("main", model="gpt-4o")
+        session.ask(QUESTION)
+        session.record(says("In server/auth.py."))
+        second = session.ask(QUESTION)
+
+    assert all(text_of(second).count(f"calls {name}.") == 1 for name in names)
+
+
 @pytest.mark.acceptance("X-04")
 def test_nothing_is_injected_by_default(nexus_home: Path, tmp_path: Path) -> None:
     write_files(nexus_home, {"memory/auth.md": NOTE})

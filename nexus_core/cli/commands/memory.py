@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import replace
+from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from nexus_core.cli.context import EXIT_FINDINGS, load_readable_layers
+from nexus_core.cli.input import STANDARD_INPUT, read_input_text
 from nexus_core.cli.options import ALL_ITEMS, DryRunOption, FacetOption, JsonOption, build_limit_option
 from nexus_core.cli.output import format_time
 from nexus_core.cli.session_lookup import LedgerOption, build_session_option, find_session, open_ledger_nexus
@@ -51,6 +53,9 @@ app = typer.Typer(
 _DEFAULT_LIMIT = 20
 _MIN_ID_CHARACTERS, _ID_CHARACTERS = 4, 12
 _SHOWN_CHARACTERS = 60
+_MAX_FINDINGS = 3
+"""Warnings about notes that are printed before the answer of each command."""
+_MS_PER_DAY = 86_400_000
 _HEADING = ("ID", "KIND", "WHEN", "SOURCE", "TEXT")
 AllOption = Annotated[bool, typer.Option("--all", help="Include the memories of all directories.")]
 LimitOption = Annotated[int, build_limit_option("List at most N memories.")]
@@ -109,13 +114,16 @@ class MemoryCatalog:
 
     def print_findings(self, cli: CliContext) -> None:
         """Warn of memories that cannot be used."""
-        for name in self.sources:
-            _print_findings(cli, diagnose_source(self.sources.get(name)))
+        sources = map(self.sources.get, self.sources)
+        _print_findings(cli, [finding for source in sources for finding in diagnose_source(source)])
 
 
-def _print_findings(cli: CliContext, findings: Iterable[Finding]) -> None:
-    for finding in findings:
+def _print_findings(cli: CliContext, findings: Sequence[Finding]) -> None:
+    listed = findings if len(findings) <= _MAX_FINDINGS + 1 else findings[:_MAX_FINDINGS]
+    for finding in listed:
         cli.console.warning(visible_line(f"{finding.place}: {finding.message}" if finding.place else finding.message))
+    if len(findings) > len(listed):
+        cli.console.warning(f"{len(findings) - len(listed):,} more; `nexus doctor` lists them")
 
 
 @app.command(
@@ -186,7 +194,7 @@ def show(ctx: typer.Context, name: IdArgument, *, ledger: LedgerOption = "", jso
         return
     about = [("id", memory.id), ("kind", memory.kind), ("source", memory.place), ("by", memory.origin)]
     about += [("session", memory.session)] if memory.session else []
-    about += [("when", format_time(memory.time))] if memory.time else []
+    about += [("when", when)] if (when := _format_when(memory)) else []
     cli.console.table([(key, visible_line(value)) for key, value in about])
     cli.console.text("")
     cli.console.text(redact(memory.text).text)
@@ -198,7 +206,7 @@ def show(ctx: typer.Context, name: IdArgument, *, ledger: LedgerOption = "", jso
 )
 def add(
     ctx: typer.Context,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="The text of the note.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The text of the note; - reads standard input.")],
     *,
     title: Annotated[str, typer.Option("--title", metavar="WORDS", help="Name the file after these words.")] = "",
     kind: Annotated[str, typer.Option("--kind", metavar="KIND", help="note or preference.")] = "note",
@@ -217,6 +225,8 @@ def add(
         raise UsageError(f"a note cannot be of the kind {kind!r}", hint="--kind note, or --kind preference")
     if project and kind == "preference":
         raise UsageError("a project cannot state a preference of the user", hint="leave out --project, or --kind")
+    if text == STANDARD_INPUT:
+        text = read_input_text(Path(), text)[1]
     if not text.strip():
         raise UsageError("there is nothing to note", hint="nexus memory add 'Deploy on Fridays only.'")
     if counts := redact(text).counts:
@@ -288,7 +298,7 @@ def _print_memories(cli: CliContext, memories: Sequence[Memory], *, json: bool, 
         (
             each.id,
             each.kind,
-            format_time(each.time) if each.time else "-",
+            _format_when(each) or "-",
             visible_line(each.place),
             visible_line(shorten(" ".join(redact(each.text).text.split()), _SHOWN_CHARACTERS)),
             *([visible_line(each.reason)] if with_reason else ()),
@@ -296,6 +306,13 @@ def _print_memories(cli: CliContext, memories: Sequence[Memory], *, json: bool, 
         for each in memories
     ]
     cli.console.table([heading, *rows], styles=["bold"])
+
+
+def _format_when(memory: Memory) -> str:
+    """Return when a memory was written; only the date if a file gives no time; "" if it is unknown."""
+    if memory.source.is_file and memory.time % _MS_PER_DAY == 0:
+        return time.strftime("%Y-%m-%d", time.gmtime(memory.time // 1000)) if memory.time else ""
+    return format_time(memory.time) if memory.time else ""
 
 
 # ---- why ------------------------------------------------------------------------------------------------------------
