@@ -9,6 +9,7 @@ step_scores.py          the score of steps for a question
 in_memory_index.py      an index in memory, for ledgers without one of their own
 search.py               search_steps: the best steps of a ledger for a question
 text_scores.py          ranking of a few texts, such as notes and rules, for a question
+distinctive_words.py    words of a fact, by which a text that repeats it is recognized
 recall.py               memories of all sources: asked, fused, checked, and rendered as sections
 forgotten_memories.py   the list of memories that the user asked to forget
 """

@@ -1,0 +1,267 @@
+"""`nexus memory forget`: what it names, shows and removes, and what still says the same afterwards."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nexus_core import Nexus
+from nexus_core.testing import write_files
+from tests.conftest import Cli, Outcome
+from tests.session.support import says
+
+NOTE = "The nightly backup runs on host osprey-17."
+QUESTION = "Which host runs the nightly backup?"
+
+
+@pytest.fixture
+def note(nexus_home: Path) -> Path:
+    """A note of the user, with memory switched on."""
+    write_files(nexus_home, {"config.json": '{"memory": {"enabled": true}}', "memory/nightly-backup.md": f"{NOTE}\n"})
+    return nexus_home / "memory/nightly-backup.md"
+
+
+def talk(work: Path, session: str, question: str, reply: str = "") -> str:
+    """Ask and record a reply. Return the message as the model reads it."""
+    with Nexus(work, defaults=False) as nexus:
+        opened = nexus.session(session, model="gpt-4o")
+        sent = opened.ask(question).messages[-1].content
+        if reply:
+            opened.record(says(reply, name=f"msg_{session}_{len(question)}"))
+    return sent
+
+
+def forget(cli: Cli, target: str, *options: str) -> tuple[int, Any]:
+    outcome = cli("memory", "forget", target, *(options or ("--yes",)), "--json")
+    return outcome.code, json.loads(outcome.out)
+
+
+def find_texts(cli: Cli, question: str) -> str:
+    """Everything that searches find for a question."""
+    memories = json.loads(cli("memory", "search", question, "--json").out)["memories"]
+    steps = json.loads(cli("session", "search", question, "--json").out)["found"]
+    return "\n".join(each["text"] for each in (*memories, *steps))
+
+
+# ---- what repeats it ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "reply"), [("osprey-17", "It runs on osprey-17."), ("heron", "It is called heron, as your note says.")]
+)
+def test_forget_removes_the_reply_that_repeats_a_memory(
+    cli: Cli, note: Path, work: Path, name: str, reply: str
+) -> None:
+    note.write_text(f"The nightly backup runs on host {name}.\n", encoding="utf-8")
+    assert name in talk(work, "first", QUESTION, reply)
+
+    code, report = forget(cli, str(note))
+
+    assert (code, len(report["steps"]), report["still_found"], report["may_repeat"]) == (0, 1, [], [])
+    assert name not in find_texts(cli, QUESTION)
+    assert name not in talk(work, "second", QUESTION)
+
+
+def test_forget_removes_a_reply_that_other_sessions_repeat(cli: Cli, note: Path, work: Path) -> None:
+    for number in range(12):  # the name is in most turns
+        talk(work, f"session-{number}", f"{QUESTION} Ask {number}.", "It runs on osprey-17.")
+    note_steps = find_texts(cli, QUESTION).count("osprey")
+
+    code, report = forget(cli, str(note))
+
+    assert note_steps > 12
+    assert (code, len(report["steps"]), report["may_repeat"]) == (0, 12, [])
+    assert "osprey" not in find_texts(cli, QUESTION)
+
+
+def test_forget_follows_a_reply_that_was_a_memory_itself(cli: Cli, note: Path, work: Path, nexus_home: Path) -> None:
+    talk(work, "first", QUESTION, "It runs on osprey-17.")
+    note.rename(nexus_home / "hidden.md")
+    assert "osprey" in talk(work, "second", "Which host has the nightly backup?", "The osprey machine has it.")
+    (nexus_home / "hidden.md").rename(note)
+
+    code, report = forget(cli, str(note))
+
+    assert (code, len(report["steps"])) == (0, 2)
+    assert "osprey" not in find_texts(cli, QUESTION)
+
+
+def test_forget_keeps_a_reply_that_does_not_repeat_it(cli: Cli, note: Path, work: Path) -> None:
+    talk(work, "first", QUESTION, "Please look into the runbook.")
+
+    code, report = forget(cli, str(note))
+
+    assert (code, report["steps"]) == (0, [])
+    assert "runbook" in find_texts(cli, "runbook")
+
+
+LATER = [("first", "And tomorrow?", "osprey-17 again."), ("other", "The backup is on osprey-17 now.", "Good.")]
+
+
+@pytest.mark.parametrize("later", LATER)
+def test_forget_names_other_turns_that_may_say_it(
+    cli: Cli, note: Path, work: Path, nexus_home: Path, later: tuple[str, str, str]
+) -> None:
+    talk(work, "first", QUESTION, "It runs on osprey-17.")
+    write_files(nexus_home, {"config.json": "{}"})
+    talk(work, *later)
+
+    outcome = cli("memory", "forget", str(note), "--yes")
+
+    assert outcome.code == 1
+    assert "1 other place may still say it" in outcome.err
+    [step] = re.findall(r"^  (step:\w+): .*osprey", outcome.err, re.MULTILINE)
+    code, _ = forget(cli, step)
+    assert code == 0
+    assert "osprey" not in find_texts(cli, "osprey-17")
+
+
+def test_forget_names_another_note_that_says_the_same(cli: Cli, note: Path, nexus_home: Path) -> None:
+    write_files(nexus_home, {"memory/other.md": "osprey-17 is the machine for each nightly backup.\n"})
+
+    code, report = forget(cli, str(note))
+
+    [other] = json.loads(cli("memory", "list", "--json").out)["memories"]
+    assert (code, report["may_repeat"]) == (1, [other["id"]])
+
+
+def test_the_report_of_forget_is_what_was_forgotten(cli: Cli, note: Path, work: Path, nexus_home: Path) -> None:
+    talk(work, "first", QUESTION, "It runs on osprey-17.")
+    talk(work, "second", "Is osprey-17 down?", "Yes, osprey-17 is down.")
+
+    outcome = cli("memory", "forget", "osprey-17", "--yes")
+
+    [listed] = json.loads((nexus_home / "memory/forgotten.json").read_text(encoding="utf-8"))["forgotten"]
+    printed = re.findall(r"^    (step:\w+): ", outcome.err, re.MULTILINE)
+    assert note.name in "".join(listed["removed"])
+    assert sorted(printed) == listed["uris"]
+    assert len(printed) == 3
+    assert "session second: 2 steps removed from the search index" in outcome.err
+    assert "osprey" not in find_texts(cli, "osprey-17")
+
+
+# ---- what is meant --------------------------------------------------------------------------------------------------
+
+
+def find_episode(cli: Cli, question: str) -> Any:
+    memories = json.loads(cli("memory", "search", question, "--json").out)["memories"]
+    return next(each for each in memories if each["kind"] == "episode")
+
+
+def test_show_and_forget_take_the_id_of_an_episode_that_search_prints(cli: Cli, work: Path) -> None:
+    talk(work, "first", QUESTION, "It runs on osprey-17.")
+    episode = find_episode(cli, QUESTION)
+
+    shown = cli("memory", "show", episode["id"])
+    code, report = forget(cli, episode["id"])
+
+    assert "It runs on osprey-17." in shown.out
+    assert (code, len(report["steps"])) == (0, 2)
+    assert find_texts(cli, QUESTION) == ""
+    assert "was forgotten" in cli("memory", "show", episode["id"]).err
+
+
+def test_show_takes_a_step_and_an_id_that_why_prints(cli: Cli, note: Path, work: Path) -> None:
+    talk(work, "first", QUESTION, "It runs on osprey-17.")
+    talk(work, "second", QUESTION)
+    injected = json.loads(cli("memory", "why", "--json").out)["injected"]
+    note.unlink()
+
+    shown = [cli("memory", "show", each["id"]) for each in injected]
+    step = next(each["source"] for each in injected if each["source"].startswith("step:"))
+
+    assert len(injected) == 3
+    assert all("osprey-17" in each.out for each in shown)
+    assert cli("memory", "show", step).out == next(each.out for each in shown if step in each.out)
+
+
+def test_an_episode_on_an_older_list_of_forgotten_memories_stays_forgotten(
+    cli: Cli, work: Path, nexus_home: Path
+) -> None:
+    talk(work, "first", QUESTION, "It runs on osprey-17.")
+    step = find_episode(cli, QUESTION)["source"]
+    listed = [{"time": "2026-11-01T00:00:00Z", "what": "memory", "ids": ["0123456789ab"], "uris": [step]}]
+    write_files(nexus_home, {"memory/forgotten.json": json.dumps({"schema": 1, "forgotten": listed})})
+
+    found = json.loads(cli("memory", "search", QUESTION, "--json").out)["memories"]
+
+    assert step not in [each["source"] for each in found]
+
+
+@pytest.mark.parametrize("text", ["a", "the", "ab1", "the and", "…"])
+def test_forget_refuses_a_text_that_is_nearly_everywhere(cli: Cli, note: Path, text: str) -> None:
+    outcome = cli("memory", "forget", text, "--yes")
+
+    assert outcome.code == 2
+    assert "is no id" in outcome.err
+    assert note.exists()
+
+
+def test_forget_a_text_means_whole_words(cli: Cli, note: Path) -> None:
+    assert cli("memory", "forget", "night", "--yes").code == 1
+    assert note.exists()
+    assert cli("memory", "forget", "NIGHTLY   backup", "--yes").code == 0
+    assert not note.exists()
+
+
+@pytest.mark.parametrize(
+    "place", ["nightly-backup.md", "{note}", "{note}:1-1", "../home/.nexus3/memory/nightly-backup.md"]
+)
+def test_forget_takes_the_name_and_the_path_of_a_note(cli: Cli, note: Path, place: str) -> None:
+    code, report = forget(cli, place.format(note=note))
+
+    assert (code, report["deleted_files"]) == (0, [str(note)])
+
+
+def test_forget_refuses_a_name_that_two_notes_have(cli: Cli, note: Path, work: Path) -> None:
+    write_files(work, {".nexus3/memory/nightly-backup.md": "Something else.\n"})
+
+    outcome = cli("memory", "forget", "nightly-backup.md", "--yes")
+
+    assert (outcome.code, note.exists()) == (2, True)
+    assert "2 notes are called 'nightly-backup.md'" in outcome.err
+
+
+def test_forget_says_that_a_file_which_is_not_a_note_is_a_text(cli: Cli, work: Path) -> None:
+    write_files(work, {"CLAUDE.md": "Be brief.\n"})
+    talk(work, "first", "Please read CLAUDE.md now.")
+
+    outcome = cli("memory", "forget", "CLAUDE.md", "--dry-run")
+
+    assert outcome.code == 0
+    assert "'CLAUDE.md' is not a note, so it is a text that memories may have" in outcome.err
+    assert ": Please read CLAUDE.md now." in outcome.err
+
+
+def answer(cli: Cli, monkeypatch: pytest.MonkeyPatch, reply: str, *arguments: str) -> Outcome:
+    """Run a command at a terminal where the user types a line."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys, "stdin", TypedLine(reply))
+    return cli(*arguments)
+
+
+class TypedLine:
+    def __init__(self, line: str) -> None:
+        self.line = line
+
+    def isatty(self) -> bool:
+        return True
+
+    def readline(self) -> str:
+        return f"{self.line}\n"
+
+
+@pytest.mark.parametrize("reply", ["n", "y"])
+def test_the_question_shows_the_first_words_and_no_means_nothing(
+    cli: Cli, note: Path, monkeypatch: pytest.MonkeyPatch, reply: str
+) -> None:
+    outcome = answer(cli, monkeypatch, reply, "memory", "forget", str(note))
+
+    assert outcome.err.index(NOTE) < outcome.err.index("Forget it?")
+    assert ("Nothing was forgotten." in outcome.err, note.exists()) == (reply == "n", reply == "n")
+    assert ("Forgotten: 1 place." in outcome.err) == (reply == "y")
