@@ -130,6 +130,16 @@ def test_forget_names_another_note_that_says_the_same(cli: Cli, note: Path, nexu
     assert (code, report["may_repeat"]) == (1, [other["id"]])
 
 
+def test_forget_does_not_name_turns_for_common_words(cli: Cli, note: Path, work: Path, nexus_home: Path) -> None:
+    write_files(nexus_home, {"config.json": "{}", "memory/nightly-backup.md": "The tests need a server that runs.\n"})
+    for number in range(12):
+        talk(work, f"session-{number}", f"Start the server and run tests, part {number}.", "Tests and servers run.")
+
+    code, report = forget(cli, str(note))
+
+    assert (code, report["may_repeat"]) == (0, [])
+
+
 def test_the_report_of_forget_is_what_was_forgotten(cli: Cli, note: Path, work: Path, nexus_home: Path) -> None:
     talk(work, "first", QUESTION, "It runs on osprey-17.")
     talk(work, "second", "Is osprey-17 down?", "Yes, osprey-17 is down.")

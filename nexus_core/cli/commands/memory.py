@@ -82,6 +82,8 @@ _MAX_STEPS_WITH_TEXT = 10_000
 """Steps of one session that `forget` of a text finds."""
 _MAX_LISTED_STEPS = 5
 """Steps of one session that `forget` prints."""
+_MAX_REPEATED = 20
+"""Places that `forget` prints because they may still say the same."""
 _MAX_FACTS = 20
 """Texts with which `forget` compares what is found."""
 _COMMON_TURNS, _MAX_COUNTED_TURNS = 10, 100
@@ -860,7 +862,8 @@ def _find_facts(
         others = {hit.turn for hit in hits if hit.words and hit.turn not in own and hit.step not in asked.steps}
         return len(others) >= _COMMON_TURNS
 
-    return [find_distinctive_words(text, is_common) for text in dict.fromkeys(texts) if text.strip()][:_MAX_FACTS]
+    facts = [text for text in dict.fromkeys(texts) if text.strip()]
+    return [find_distinctive_words(text, is_common) for text in facts[:_MAX_FACTS]]
 
 
 def _is_shared(ledger: Ledger, facts: Iterable[DistinctiveWords], step: Step) -> bool:
@@ -1016,7 +1019,9 @@ def _print_proof(cli: CliContext, queries: int, proof: ForgetProof) -> None:
         cli.console.warning(
             f"{count} may still say it; `nexus memory forget {next(iter(proof.repeated))}` forgets one:"
         )
-        for name, text in proof.repeated.items():
+        for name, text in [*proof.repeated.items()][:_MAX_REPEATED]:
             cli.console.message(visible_line(f"  {name}: {text}"))
+        if len(proof.repeated) > _MAX_REPEATED:
+            cli.console.message(f"  {len(proof.repeated) - _MAX_REPEATED:,} more; --json lists them")
     if queries and not proof.returned and not proof.repeated:
         cli.console.message(f"{format_count(queries, 'question')} that could find it asked again: none does.")
