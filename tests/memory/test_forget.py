@@ -121,6 +121,16 @@ def test_forget_names_other_turns_that_may_say_it(
     assert "osprey" not in find_texts(cli, "osprey-17")
 
 
+def test_forget_a_text_removes_later_turns_that_have_it(cli: Cli, note: Path, work: Path) -> None:
+    talk(work, "first", QUESTION, "It runs on osprey-17.")
+    talk(work, "first", "And tomorrow?", "OSPREY-17 again.")
+
+    code, report = forget(cli, "osprey-17")
+
+    assert (code, len(report["steps"]), report["still_found"], report["may_repeat"]) == (0, 2, [], [])
+    assert not note.exists()
+
+
 def test_forget_names_another_note_that_says_the_same(cli: Cli, note: Path, nexus_home: Path) -> None:
     write_files(nexus_home, {"memory/other.md": "osprey-17 is the machine for each nightly backup.\n"})
 

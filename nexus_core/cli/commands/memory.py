@@ -569,10 +569,10 @@ def _read_target(nexus: Nexus, name: str, memories: Sequence[Memory], given: Giv
     if sum(map(str.isalnum, text)) < (_MIN_TEXT_LETTERS if text.isascii() else 2) or not find_query_words(text):
         what = f"{text!r} is no id, and as a text it would be found nearly everywhere"
         raise UsageError(what, hint="give an id, `step:…`, a session, the file of a note, or a longer text")
-    pattern = _build_pattern(text)
-    ids = {memory.id for memory in memories if pattern.search(memory.text)}
+    has_text = _build_matcher(text)
+    ids = {memory.id for memory in memories if has_text(memory.text)}
     uris = {memory.source.uri for memory in memories if memory.id in ids and not memory.source.is_file}
-    uris |= {f"{_STEP}{step.id}" for step in _find_steps_with(nexus, text, pattern)}
+    uris |= {f"{_STEP}{step.id}" for step in _find_steps_with(nexus, text, has_text)}
     return ForgetSelection("that text", ids=frozenset(ids), uris=frozenset(uris), text=text)
 
 
@@ -635,16 +635,17 @@ def _is_path(nexus: Nexus, name: str) -> bool:
     return is_name and ("/" in name or os.path.exists(nexus.cwd / name))  # noqa: PTH110 - Path.exists may raise
 
 
-def _build_pattern(text: str) -> re.Pattern[str]:
-    """Return a pattern for a text as whole words, in any case and with any white space between them."""
-    words = text.split()
+def _build_matcher(text: str) -> Callable[[str], bool]:
+    """Return a function that is true for texts with these whole words, in any case, with any white space between."""
+    words = text.casefold().split()
     # Scripts without spaces have no word boundaries.
     before = r"(?<!\w)" if words[0][0].isalnum() and words[0][0] < _FIRST_UNSPACED else ""
     after = r"(?!\w)" if words[-1][-1].isalnum() and words[-1][-1] < _FIRST_UNSPACED else ""
-    return re.compile(before + r"\s+".join(map(re.escape, words)) + after, re.IGNORECASE)
+    pattern = re.compile(before + r"\s+".join(map(re.escape, words)) + after)
+    return lambda other: pattern.search(other.casefold()) is not None
 
 
-def _find_steps_with(nexus: Nexus, text: str, pattern: re.Pattern[str]) -> Iterator[Step]:
+def _find_steps_with(nexus: Nexus, text: str, has_text: Callable[[str], bool]) -> Iterator[Step]:
     """Yield the steps of all sessions that have a text: as it is written, and in other case if a search finds them."""
     from nexus_core.ledger.search import search_session
 
@@ -652,10 +653,10 @@ def _find_steps_with(nexus: Nexus, text: str, pattern: re.Pattern[str]) -> Itera
     for record in ledger.sessions(status=None):
         found = search_session(ledger, record, text, limit=_MAX_STEPS_WITH_TEXT)
         # A rendered message has the text of what is injected.
-        yield from (step for step in found if step.kind != "sealed" and pattern.search(_read_step_text(step)))
+        yield from (step for step in found if step.kind != "sealed" and has_text(_read_step_text(step)))
     for hit in nexus.search(text, limit=_MAX_STEPS_WITH_TEXT, snippet_characters=1).hits:
         step = ledger.step(hit.step)
-        if step is not None and pattern.search(_read_step_text(step)):
+        if step is not None and has_text(_read_step_text(step)):
             yield step
 
 
@@ -703,7 +704,7 @@ class GivenMemories:
         return _list_all_injected(self.ledger)
 
     def find(
-        self, ids: Collection[str], uris: Collection[str], pattern: re.Pattern[str] | None
+        self, ids: Collection[str], uris: Collection[str], has_text: Callable[[str], bool] | None
     ) -> list[InjectedMemory]:
         """Return those with an id, from a step or file, that quote a step, or have a text."""
         return [
@@ -713,7 +714,7 @@ class GivenMemories:
             or each.source.uri in uris
             # An episode quotes the question that it answers, or the answer, with its step.
             or not self.find_quoted(each).isdisjoint(uris)
-            or (pattern is not None and pattern.search(self.read_text(each)))
+            or (has_text is not None and has_text(self.read_text(each)))
         ]
 
     def find_quoted(self, injected: InjectedMemory) -> set[str]:
@@ -809,12 +810,12 @@ def _build_plan(
     matched = [(source, each) for source, each in named if each.id in asked.ids or each.source.uri in asked.uris]
     ids = {*asked.ids, *(memory.id for _, memory in matched)}
     uris = {*asked.uris, *(memory.source.uri for _, memory in matched)}
-    pattern = _build_pattern(asked.text) if asked.text else None
+    has_text = _build_matcher(asked.text) if asked.text else None
 
     def spread(repeats: Callable[[Step], bool]) -> tuple[list[InjectedMemory], set[str]]:
         reached = set(uris)
         while True:
-            injected = given.find(ids, reached, pattern)
+            injected = given.find(ids, reached, has_text)
             replies = given.find_later_steps(injected, is_reply=True)
             new = {name for step in replies if (name := f"{_STEP}{step.id}") not in reached and repeats(step)}
             if not new:
@@ -985,7 +986,7 @@ def _ask_again(nexus: Nexus, given: GivenMemories, plan: ForgetPlan) -> ForgetPr
     """
     returned: set[str] = set()
     repeated: dict[str, str] = {}
-    steps = {step.id for step in given.find_later_steps(plan.injected, is_reply=False)}
+    steps: set[str] = set()
     for query, question in plan.queries.items():
         for memory in nexus.recall(query, limit=_MAX_ANSWERS, everywhere=True).memories:
             if memory.id in plan.ids or memory.source.uri in plan.uris:
@@ -998,6 +999,7 @@ def _ask_again(nexus: Nexus, given: GivenMemories, plan: ForgetPlan) -> ForgetPr
         steps |= {hit.step for hit in nexus.search(query, limit=_MAX_ANSWERS).hits}
     returned |= steps & plan.steps
     turns = {turn.id for each in plan.injected if (turn := given.find_turn(each))}
+    steps |= {step.id for step in given.find_later_steps(plan.injected, is_reply=False)}
     for name in sorted(steps - plan.steps):
         step = nexus.ledger.step(name)
         if step is not None:
