@@ -10,6 +10,8 @@ input.py           input files: text, JSON and JSON Lines, from a path or standa
 menu.py            answers to numbered menus at a terminal
 output.py          tables, token bars, shares, times and one-line excerpts of messages
 session_lookup.py  the ledger and the session that a command names
+memory_lookup.py   the memory that a command names, and those that sessions were given
+forget_plan.py     what `nexus memory forget` removes, and the proof that it is gone
 model_window.py    token counter and context window of a model
 request_report.py  an assembled request as text, as an API's request body or as JSON
 step_view.py       turns, steps and messages as text and as JSON

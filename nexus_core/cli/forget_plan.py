@@ -1,0 +1,396 @@
+"""What `nexus memory forget` removes, and the proof that no search returns it any more."""
+
+from __future__ import annotations
+
+import re
+import time
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_core.cli.memory_lookup import (
+    STEP_PREFIX,
+    STEP_REFERENCE,
+    GivenMemories,
+    find_answer,
+    find_named_file,
+    find_named_step,
+    match_memory_id,
+    read_step_text,
+)
+from nexus_core.errors import UsageError
+from nexus_core.memory.distinctive_words import find_distinctive_words
+from nexus_core.memory.forgotten_memories import record_forgotten_memories
+from nexus_core.memory.words import find_query_words
+from nexus_core.request.memories import InjectedMemory
+from nexus_core.text.console import format_count
+from nexus_core.text.safety import shorten
+from nexus_core.text.secrets import redact
+from nexus_core.types.memory import Memory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    from nexus_core.memory.distinctive_words import DistinctiveWords
+    from nexus_core.nexus import Nexus
+    from nexus_core.types.ledger import Ledger, Step
+    from nexus_core.types.memory import MemorySource
+
+_MIN_TEXT_LETTERS = 4
+"""Letters and digits of a text to forget: a few are in nearly every step."""
+_FIRST_UNSPACED = "\u0e00"
+"""The first character of the scripts that are written without spaces."""
+SHOWN_CHARACTERS = 60
+_MAX_STEPS_WITH_TEXT = 10_000
+"""Steps of one session that `forget` of a text finds."""
+_MAX_LISTED_STEPS = 5
+"""Steps of one session that `forget` prints."""
+_MAX_FACTS = 20
+"""Texts with which `forget` compares what is found."""
+_COMMON_TURNS, _MAX_COUNTED_TURNS = 10, 100
+"""Turns that have a word if it says little about a text, and turns that are looked at to count them."""
+_MAX_QUERIES, _MAX_QUERY_CHARACTERS, _MAX_ANSWERS = 50, 500, 50
+"""Queries that `forget` asks again, characters of those that are made of a memory, and answers of each."""
+
+
+class ForgetSelection(NamedTuple):
+    """Memories that a user asked to forget.
+
+    Attributes:
+        what: Its description.
+        ids: Ids of memories.
+        uris: Steps and files.
+        session: The name of the session whose steps these are; "" if no session is meant.
+        text: The text that they have; "" if they are named otherwise.
+    """
+
+    what: str
+    ids: frozenset[str] = frozenset()
+    uris: frozenset[str] = frozenset()
+    session: str = ""
+    text: str = ""
+
+    @property
+    def steps(self) -> frozenset[str]:
+        """The ids of the steps."""
+        return frozenset(uri.removeprefix(STEP_PREFIX) for uri in self.uris if uri.startswith(STEP_PREFIX))
+
+
+class ForgetPlan(NamedTuple):
+    """Everything that is removed with what a user asked to forget.
+
+    Attributes:
+        asked: What the user asked for.
+        matched: Memories that sources list.
+        injected: Memories that sessions were given, also those that later calls do not have any more.
+        holders: The steps to take out of the index by the name of a session that has them.
+        facts: The words of what is forgotten.
+        queries: Texts that find it, each with the question that it asks: user messages that it was recalled for, and
+            its own words, which ask nothing.
+    """
+
+    asked: ForgetSelection
+    matched: Sequence[tuple[MemorySource, Memory]]
+    injected: Sequence[InjectedMemory]
+    holders: Mapping[str, Sequence[Step]]
+    facts: Sequence[DistinctiveWords]
+    queries: Mapping[str, str]
+
+    @property
+    def sent(self) -> list[InjectedMemory]:
+        """The memories that later calls of sessions would have."""
+        return [each for each in self.injected if each.is_sent]
+
+    @property
+    def steps(self) -> set[str]:
+        """The ids of the steps to take out of the index."""
+        return {step.id for steps in self.holders.values() for step in steps}
+
+    @property
+    def uris(self) -> set[str]:
+        """The steps and files of which no memory is used."""
+        return set(self.asked.uris) | {f"{STEP_PREFIX}{step}" for step in self.steps}
+
+    @property
+    def ids(self) -> set[str]:
+        """The ids of the memories that must not return: one that only quotes a forgotten step may, without it."""
+        meant = {each.id for each in self.injected if each.id in self.asked.ids or each.source.uri in self.uris}
+        files = {each.id for each in self.injected if each.source.is_file}
+        return {*self.asked.ids, *(memory.id for _, memory in self.matched), *meant, *files}
+
+    def describe(self) -> list[list[str]]:
+        """Return a line for each place from which something is removed, with lines of details."""
+        places = [
+            [
+                f"{memory.kind} {memory.place}: {'deleted' if source.remove else 'not used any more'}",
+                excerpt_text(memory.text),
+            ]
+            for source, memory in self.matched
+        ]
+        for label, steps in self.holders.items():
+            listed = [
+                f"{STEP_PREFIX}{step.id}: {excerpt_text(read_step_text(step))}" for step in steps[:_MAX_LISTED_STEPS]
+            ]
+            more = [f"{len(steps) - len(listed):,} more"] if len(steps) > len(listed) else []
+            places.append(
+                [f"session {label}: {format_count(len(steps), 'step')} removed from the search index", *listed, *more]
+            )
+        for label in list_given_sessions(self.sent):
+            given = dict.fromkeys(f"{each.title}, {each.place}" for each in self.sent if each.session == label)
+            places.append([f"session {label}: left out of its next calls", *given])
+        return places
+
+
+def read_forget_target(nexus: Nexus, name: str, memories: Sequence[Memory], given: GivenMemories) -> ForgetSelection:
+    """Return what a text names: a memory, a session, a step, a note, else the memories with that text in them.
+
+    Raises:
+        UsageError: It is empty, names several memories, or is too short for a text.
+    """
+    text = name.strip()
+    if not text:
+        raise UsageError("there is nothing to forget", hint="name a memory, a step, a session, a note, or a text")
+    if found := match_memory_id(nexus.ledger, text, memories, given):
+        texts = {memory.text.casefold() for memory in memories if memory.id in found}
+        # The user may have stated a rule more than once.
+        same = [memory for memory in memories if memory.text.casefold() in texts]
+        # The step would be recalled as an episode, with the same words.
+        uris = {each.uri for each in (*found.values(), *(memory.source for memory in same)) if not each.is_file}
+        episodes = {each.uri for each in found.values() if not texts and each.uri.startswith(STEP_PREFIX)}
+        answers = (find_answer(nexus.ledger, uri.removeprefix(STEP_PREFIX)) for uri in episodes)
+        uris |= {f"{STEP_PREFIX}{answer.id}" for answer in answers if answer}
+        ids = {*found, *(memory.id for memory in same)}
+        return ForgetSelection(f"memory {text}", ids=frozenset(ids), uris=frozenset(uris))
+    if (record := nexus.ledger.session(text)) is not None:
+        steps = [] if record.tip is None else nexus.ledger.thread(record.tip)
+        uris = {f"{STEP_PREFIX}{step.id}" for step in steps}
+        return ForgetSelection(f"session {text}", uris=frozenset(uris), session=record.label)
+    if (step := find_named_step(nexus.ledger, text)) is not None:
+        # A rendered message repeats the user's, which is the one that is found.
+        names = {step.id, step.turn} if step.kind == "sealed" else {step.id}
+        return ForgetSelection(f"step {step.id}", uris=frozenset(f"{STEP_PREFIX}{name}" for name in names))
+    sources = [*(memory.source for memory in memories), *(each.source for each in given.every)]
+    files = {source.uri for source in sources if source.is_file}
+    if path := find_named_file(nexus, text, files):
+        return ForgetSelection(f"file {path}", uris=frozenset([path]))
+    if sum(map(str.isalnum, text)) < (_MIN_TEXT_LETTERS if text.isascii() else 2) or not find_query_words(text):
+        what = f"{text!r} is no id, and as a text it would be found nearly everywhere"
+        raise UsageError(what, hint="give an id, `step:…`, a session, the file of a note, or a longer text")
+    has_text = _build_matcher(text)
+    ids = {memory.id for memory in memories if has_text(memory.text)}
+    uris = {memory.source.uri for memory in memories if memory.id in ids and not memory.source.is_file}
+    uris |= {f"{STEP_PREFIX}{step.id}" for step in _find_steps_with(nexus, text, has_text)}
+    return ForgetSelection("that text", ids=frozenset(ids), uris=frozenset(uris), text=text)
+
+
+def _build_matcher(text: str) -> Callable[[str], bool]:
+    """Return a function that is true for texts with these whole words, in any case, with any white space between."""
+    words = text.casefold().split()
+    # Scripts without spaces have no word boundaries.
+    before = r"(?<!\w)" if words[0][0].isalnum() and words[0][0] < _FIRST_UNSPACED else ""
+    after = r"(?!\w)" if words[-1][-1].isalnum() and words[-1][-1] < _FIRST_UNSPACED else ""
+    pattern = re.compile(before + r"\s+".join(map(re.escape, words)) + after)
+    return lambda other: pattern.search(other.casefold()) is not None
+
+
+def _find_steps_with(nexus: Nexus, text: str, has_text: Callable[[str], bool]) -> Iterator[Step]:
+    """Yield the steps of all sessions that have a text: as it is written, and in other case if a search finds them."""
+    from nexus_core.ledger.search import search_session
+
+    ledger = nexus.ledger
+    for record in ledger.sessions(status=None):
+        found = search_session(ledger, record, text, limit=_MAX_STEPS_WITH_TEXT)
+        # A rendered message has the text of what is injected.
+        yield from (step for step in found if step.kind != "sealed" and has_text(read_step_text(step)))
+    for hit in nexus.search(text, limit=_MAX_STEPS_WITH_TEXT, snippet_characters=1).hits:
+        step = ledger.step(hit.step)
+        if step is not None and has_text(read_step_text(step)):
+            yield step
+
+
+def excerpt_text(text: str) -> str:
+    """Return the first words of a text, redacted, for a line."""
+    return shorten(" ".join(redact(text).text.split()), SHOWN_CHARACTERS)
+
+
+def build_forget_plan(
+    nexus: Nexus, given: GivenMemories, asked: ForgetSelection, named: Sequence[tuple[MemorySource, Memory]]
+) -> ForgetPlan:
+    """Return everything to remove: what is asked for, and the replies of sessions that were given it and repeat it.
+
+    A reply may have been a memory of another session, whose reply repeats it again.
+    """
+    ledger = nexus.ledger
+    matched = [(source, each) for source, each in named if each.id in asked.ids or each.source.uri in asked.uris]
+    ids = {*asked.ids, *(memory.id for _, memory in matched)}
+    uris = {*asked.uris, *(memory.source.uri for _, memory in matched)}
+    has_text = _build_matcher(asked.text) if asked.text else None
+
+    def spread(repeats: Callable[[Step], bool]) -> tuple[list[InjectedMemory], set[str]]:
+        reached = set(uris)
+        while True:
+            injected = given.find(ids, reached, has_text)
+            replies = given.find_later_steps(injected, is_reply=True)
+            new = {name for step in replies if (name := f"{STEP_PREFIX}{step.id}") not in reached and repeats(step)}
+            if not new:
+                return injected, reached
+            reached |= new
+
+    facts = _find_facts(nexus, given, asked, [memory for _, memory in matched], spread(lambda _step: True)[0])
+    injected, reached = spread(lambda step: _is_shared(ledger, facts, step))
+    holders = _find_holders(ledger, {uri.removeprefix(STEP_PREFIX) for uri in reached if uri.startswith(STEP_PREFIX)})
+    turns = [turn for each in injected if (turn := given.find_turn(each)) is not None and turn.messages]
+    steps = [step for held in holders.values() for step in held[:_MAX_QUERIES]]
+    own = [*(memory.text for _, memory in matched), *(step.messages[0].content for step in steps)]
+    queries = {text[:_MAX_QUERY_CHARACTERS]: "" for text in own}
+    queries |= {text: text for turn in turns if (text := turn.messages[0].content)}
+    asked_again = dict([(text, queries[text]) for text in reversed(queries) if text.strip()][:_MAX_QUERIES])
+    return ForgetPlan(asked, matched, injected, holders, facts, asked_again)
+
+
+def _find_facts(
+    nexus: Nexus,
+    given: GivenMemories,
+    asked: ForgetSelection,
+    memories: Iterable[Memory],
+    injected: Iterable[InjectedMemory],
+) -> list[DistinctiveWords]:
+    """Return the distinctive words of what is forgotten.
+
+    Args:
+        nexus: The Nexus.
+        given: The memories that sessions were given.
+        asked: What the user asked for.
+        memories: The memories to forget.
+        injected: The memories that may have spread it: turns that were given them do not make its words common.
+    """
+    own = {turn.id for each in injected if (turn := given.find_turn(each))}
+    quoted = {uri for each in injected for uri in given.find_quoted(each)}
+    is_single = not asked.session and not asked.text
+    names = [name for name in sorted(asked.steps) if is_single or f"{STEP_PREFIX}{name}" in quoted]
+    steps = [step for name in names[:_MAX_FACTS] if (step := nexus.ledger.step(name))]
+    texts = [asked.text, *(memory.text for memory in memories), *map(read_step_text, steps)]
+
+    @cache
+    def is_common(word: str) -> bool:
+        hits = nexus.search(word, limit=min(_MAX_COUNTED_TURNS, _COMMON_TURNS + 2 * len(own) + len(asked.uris))).hits
+        others = {hit.turn for hit in hits if hit.words and hit.turn not in own and hit.step not in asked.steps}
+        return len(others) >= _COMMON_TURNS
+
+    facts = [text for text in dict.fromkeys(texts) if text.strip()]
+    return [find_distinctive_words(text, is_common) for text in facts[:_MAX_FACTS]]
+
+
+def _is_shared(ledger: Ledger, facts: Iterable[DistinctiveWords], step: Step) -> bool:
+    """True if a reply to a message with a memory has words of it that the user's message does not have."""
+    question, text = _read_question(ledger, step), read_step_text(step)
+    return any(fact.occur_in(text, question) for fact in facts)
+
+
+def _read_question(ledger: Ledger, step: Step) -> str:
+    """Return the user message of the turn of a reply; "" for that message itself."""
+    turn = ledger.step(step.turn) if step.turn != step.id else None
+    return "" if turn is None else read_step_text(turn)
+
+
+def _find_holders(ledger: Ledger, names: Collection[str]) -> dict[str, list[Step]]:
+    """Return the steps to take out of the index by the name of a session that has them, with the summaries of them."""
+    from nexus_core.thread.lookup import is_in_thread
+
+    found_steps = (ledger.step(name) for name in sorted(names))
+    steps = [step for step in found_steps if step is not None and step.messages and step.kind != "sealed"]
+    found: dict[str, list[Step]] = {}
+    known: set[str] = set()
+    for record in ledger.sessions(status=None):
+        tip = None if record.tip is None else ledger.step(record.tip)
+        inside = [] if tip is None else [step for step in steps if is_in_thread(ledger, step, tip)]
+        if not inside or tip is None:
+            continue
+        here = {each.id: each for each in (*inside, *_list_compactions(ledger, tip, min(s.position for s in inside)))}
+        if new := [step for name, step in here.items() if name not in known]:
+            found[record.label] = new
+            known.update(here)
+    return found
+
+
+def _list_compactions(ledger: Ledger, tip: Step, position: int) -> Iterator[Step]:
+    """Yield the summaries in a thread that were made after a position, the newest first: they repeat earlier steps."""
+    step: Step | None = tip
+    while step is not None and step.compaction is not None:
+        compaction = ledger.step(step.compaction)
+        if compaction is None or compaction.position <= position:
+            return
+        yield compaction
+        step = None if compaction.parent is None else ledger.step(compaction.parent)
+
+
+def apply_forget_plan(nexus: Nexus, plan: ForgetPlan) -> list[str]:
+    """Delete, record and leave out what is forgotten. Return the deleted files."""
+    removed = [source.remove(memory) for source, memory in plan.matched if source.remove is not None]
+    # The index of a session's steps names them already.
+    uris = plan.uris - plan.asked.uris if plan.asked.session else plan.uris
+    record_forgotten_memories(
+        nexus.home,
+        when=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        what=plan.asked.what,
+        ids=plan.ids,
+        # Another note may have the name of a deleted one some day.
+        uris=uris - set(removed),
+        removed=removed,
+        calls=list_given_sessions(plan.sent),
+    )
+    for label in sorted({*list_given_sessions(plan.sent), *plan.holders}):
+        session = nexus.session(label, any_directory=True)
+        steps = [step.id for step in plan.holders.get(label, ())]
+        session.forget_memories([each.id for each in plan.sent if each.session == label], steps=steps)
+    return removed
+
+
+def list_given_sessions(sent: Iterable[InjectedMemory]) -> list[str]:
+    """Return the names of the sessions that were given memories, in order."""
+    return sorted({each.session for each in sent})
+
+
+class ForgetProof(NamedTuple):
+    """What is found after something was forgotten.
+
+    Attributes:
+        returned: Memories and steps that were forgotten, and that a query still returns.
+        repeated: The first words of other memories and steps that may say the same, by their names.
+    """
+
+    returned: Sequence[str] = ()
+    repeated: Mapping[str, str] = {}
+
+
+def prove_forgotten(nexus: Nexus, given: GivenMemories, plan: ForgetPlan) -> ForgetProof:
+    """Ask the queries again, and compare what they return with what was forgotten.
+
+    Later turns of sessions that were given it are compared, too.
+    """
+    returned: set[str] = set()
+    repeated: dict[str, str] = {}
+    steps: set[str] = set()
+    for query, question in plan.queries.items():
+        for memory in nexus.recall(query, limit=_MAX_ANSWERS, everywhere=True).memories:
+            if memory.id in plan.ids or memory.source.uri in plan.uris:
+                returned.add(memory.id)
+            elif memory.kind == "episode":
+                names = (memory.source.uri, *STEP_REFERENCE.findall(memory.text))
+                steps |= {name.removeprefix(STEP_PREFIX) for name in names}
+            elif any(fact.are_repeated_in(memory.text, question) for fact in plan.facts):
+                repeated[memory.id] = memory.text
+        steps |= {hit.step for hit in nexus.search(query, limit=_MAX_ANSWERS).hits}
+    returned |= steps & plan.steps
+    turns = {turn.id for each in plan.injected if (turn := given.find_turn(each))}
+    steps |= {step.id for step in given.find_later_steps(plan.injected, is_reply=False)}
+    for name in sorted(steps - plan.steps):
+        step = nexus.ledger.step(name)
+        if step is not None:
+            text = read_step_text(step)
+            # A message that the memory was recalled for has its words, and need not say it.
+            question = text if name in turns else _read_question(nexus.ledger, step)
+            if name not in turns and any(fact.are_repeated_in(question) for fact in plan.facts):
+                question = ""  # it says so itself
+            if any(fact.are_repeated_in(text, question) for fact in plan.facts):
+                repeated[f"{STEP_PREFIX}{name}"] = text
+    return ForgetProof(sorted(returned), {name: excerpt_text(text) for name, text in repeated.items()})
