@@ -171,6 +171,7 @@ def _search_history(nexus: Nexus, given: Mapping[str, Any]) -> object:
         "steps": [_describe_hit(hit) for hit in result.strong_hits],
         "coverage": result.coverage,
         "unknown_names": list(result.unknown_names),
+        "unknown_words": list(result.unknown_words),
     }
 
 
@@ -262,7 +263,8 @@ SERVED_TOOLS = {
         "What was said before: the steps that fit a question best by its words, of all sessions that work in this "
         "directory or further down, or of one session, where steps with the very text come first. Ask again in "
         "other words if the answer is not there; `coverage` says how much of the question the best step has, "
-        f"`unknown_names` what occurs nowhere. Of a long message it has {MAX_EXCERPT_CHARACTERS:,} characters.",
+        "`unknown_names` and `unknown_words` what occurs nowhere. Of a long message it has "
+        f"{MAX_EXCERPT_CHARACTERS:,} characters.",
         {"session": _SESSION_SCHEMA, "text": _TEXT_SCHEMA, "limit": _LIMIT_SCHEMA},
         ("text",),
         _search_history,

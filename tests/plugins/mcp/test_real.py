@@ -173,12 +173,12 @@ def test_history_is_searched_and_told_without_secrets(nexus: Nexus) -> None:
 def test_history_is_searched_without_a_session_in_this_directory(nexus: Nexus) -> None:
     nexus.ledger.create("elsewhere", data={"cwd": "/elsewhere"}, steps=[told_elsewhere("The login fails elsewhere.")])
 
-    found = asked(nexus, "search_history", text="why did the logins of Kevin fail?")
+    found = asked(nexus, "search_history", text="why did the logins of Kevin fail yesterday?")
 
     assert found["steps"][0]["session"] == "bug"
     assert "Why does login fail?" in found["steps"][0]["messages"][0]["text"]
     assert "elsewhere" not in json.dumps(found)
-    assert found["unknown_names"] == ["Kevin"]
+    assert (found["unknown_names"], found["unknown_words"]) == (["Kevin"], ["yesterday"])
 
 
 def test_memories_are_recalled_without_a_session_and_quoted(nexus: Nexus, nexus_home: Path) -> None:
