@@ -1,4 +1,4 @@
-"""What `nexus memory forget` removes, and the proof that no search returns it any more."""
+"""Plan of `nexus memory forget`, and the check that nothing returns."""
 
 from __future__ import annotations
 
@@ -112,13 +112,13 @@ class ForgetPlan(NamedTuple):
 
     @property
     def ids(self) -> set[str]:
-        """The ids of the memories that must not return: one that only quotes a forgotten step may, without it."""
+        """The ids of the memories that must not return."""
         meant = {each.id for each in self.injected if each.id in self.asked.ids or each.source.uri in self.uris}
         files = {each.id for each in self.injected if each.source.is_file}
         return {*self.asked.ids, *(memory.id for _, memory in self.matched), *meant, *files}
 
     def describe(self) -> list[list[str]]:
-        """Return a line for each place from which something is removed, with lines of details."""
+        """Return lines that describe what is removed, by place."""
         places = [
             [
                 f"{memory.kind} {memory.place}: {'deleted' if source.remove else 'not used any more'}",
@@ -141,7 +141,7 @@ class ForgetPlan(NamedTuple):
 
 
 def read_forget_target(nexus: Nexus, name: str, memories: Sequence[Memory], given: GivenMemories) -> ForgetSelection:
-    """Return what a text names: a memory, a session, a step, a note, else the memories with that text in them.
+    """Return the selection that a text names, or all memories with that text.
 
     Raises:
         UsageError: It is empty, names several memories, or is too short for a text.
@@ -183,7 +183,7 @@ def read_forget_target(nexus: Nexus, name: str, memories: Sequence[Memory], give
 
 
 def _build_matcher(text: str) -> Callable[[str], bool]:
-    """Return a function that is true for texts with these whole words, in any case, with any white space between."""
+    """Return a predicate for texts with these whole words."""
     words = text.casefold().split()
     # Scripts without spaces have no word boundaries.
     before = r"(?<!\w)" if words[0][0].isalnum() and words[0][0] < _FIRST_UNSPACED else ""
@@ -193,7 +193,7 @@ def _build_matcher(text: str) -> Callable[[str], bool]:
 
 
 def _find_steps_with(nexus: Nexus, text: str, has_text: Callable[[str], bool]) -> Iterator[Step]:
-    """Yield the steps of all sessions that have a text: as it is written, and in other case if a search finds them."""
+    """Yield the steps of all sessions that contain a text."""
     from nexus_core.ledger.search import search_session
 
     ledger = nexus.ledger
@@ -215,7 +215,7 @@ def excerpt_text(text: str) -> str:
 def build_forget_plan(
     nexus: Nexus, given: GivenMemories, asked: ForgetSelection, named: Sequence[tuple[MemorySource, Memory]]
 ) -> ForgetPlan:
-    """Return everything to remove: what is asked for, and the replies of sessions that were given it and repeat it.
+    """Return everything to remove, replies that repeat it included.
 
     A reply may have been a memory of another session, whose reply repeats it again.
     """
@@ -281,19 +281,19 @@ def _find_facts(
 
 
 def _is_shared(ledger: Ledger, facts: Iterable[DistinctiveWords], step: Step) -> bool:
-    """True if a reply to a message with a memory has words of it that the user's message does not have."""
+    """True if a reply shares words with a memory but not with the question."""
     question, text = _read_question(ledger, step), read_step_text(step)
     return any(fact.occur_in(text, question) for fact in facts)
 
 
 def _read_question(ledger: Ledger, step: Step) -> str:
-    """Return the user message of the turn of a reply; "" for that message itself."""
+    """Return the user message that a reply answers, or ""."""
     turn = ledger.step(step.turn) if step.turn != step.id else None
     return "" if turn is None else read_step_text(turn)
 
 
 def _find_holders(ledger: Ledger, names: Collection[str]) -> dict[str, list[Step]]:
-    """Return the steps to take out of the index by the name of a session that has them, with the summaries of them."""
+    """Return the steps to remove from the index, by session name."""
     from nexus_core.thread.lookup import is_in_thread
 
     found_steps = (ledger.step(name) for name in sorted(names))
@@ -313,7 +313,7 @@ def _find_holders(ledger: Ledger, names: Collection[str]) -> dict[str, list[Step
 
 
 def _list_compactions(ledger: Ledger, tip: Step, position: int) -> Iterator[Step]:
-    """Yield the summaries in a thread that were made after a position, the newest first: they repeat earlier steps."""
+    """Yield the summaries of a thread made after a position, newest first."""
     step: Step | None = tip
     while step is not None and step.compaction is not None:
         compaction = ledger.step(step.compaction)
@@ -351,7 +351,7 @@ def list_given_sessions(sent: Iterable[InjectedMemory]) -> list[str]:
 
 
 class ForgetProof(NamedTuple):
-    """What is found after something was forgotten.
+    """Search results that still have forgotten memories or repeat them.
 
     Attributes:
         returned: Memories and steps that were forgotten, and that a query still returns.

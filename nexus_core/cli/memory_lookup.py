@@ -1,4 +1,4 @@
-"""Memories by the names that a user gives: ids, titles, steps and files, also those that sessions were given."""
+"""Lookup of memories by id, title, step or file."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ STEP_PREFIX = "step:"
 
 
 def list_all_injected(ledger: Ledger, session: str = "") -> list[InjectedMemory]:
-    """Return the memories that a session was given; those of all sessions without a name."""
+    """Return the memories injected into one session, or all if none is named."""
     records = [find_session(ledger, session)] if session else ledger.sessions(status=None)
     return [each for record in records for each in list_injected_memories(ledger, record)]
 
 
 def match_memory_id(ledger: Ledger, name: str, memories: Iterable[Memory], given: GivenMemories) -> dict[str, Source]:
-    """Return the source of the memory with an id, or with a beginning of it, by its id; nothing if there is none.
+    """Return ids and sources of the memories whose id begins with a name.
 
     Raises:
         UsageError: Several memories have an id with that beginning.
@@ -71,7 +71,7 @@ def find_named_step(ledger: Ledger, name: str) -> Step | None:
 
 
 def find_named_file(nexus: Nexus, name: str, files: Collection[str]) -> str:
-    """Return the file of a note by its path, as commands print it, or by its name; "" if there is none.
+    """Return the path of the note with that path or file name, or "".
 
     Raises:
         UsageError: Several notes have that name.
@@ -103,7 +103,7 @@ def read_step_text(step: Step) -> str:
 
 
 def find_answer(ledger: Ledger, name: str) -> Step | None:
-    """Return the reply that an episode quotes after its question; None if its step asks nothing."""
+    """Return the reply to a question step, or None."""
     from nexus_core.thread.lookup import find_turn_steps
 
     step = ledger.step(name)
@@ -137,7 +137,7 @@ class GivenMemories:
     def find(
         self, ids: Collection[str], uris: Collection[str], has_text: Callable[[str], bool] | None
     ) -> list[InjectedMemory]:
-        """Return those with an id, from a step or file, that quote a step, or have a text."""
+        """Return the memories with an id, a source, a quoted step or a text."""
         return [
             each
             for each in self.every
@@ -155,13 +155,13 @@ class GivenMemories:
         return {injected.source.uri, *STEP_REFERENCE.findall(self.read_text(injected))}
 
     def read_text(self, injected: InjectedMemory) -> str:
-        """Return the text of a memory as it was sent; "" if it cannot be found."""
+        """Return the text of a memory as it was sent, or ""."""
         if injected not in self._texts:
             self._texts[injected] = _read_sent_text(self.ledger, injected)
         return self._texts[injected]
 
     def build_memory(self, id_: str, source: Source) -> Memory | None:
-        """Return an episode with the whole text of its step, or a memory that no source lists, as it was sent.
+        """Return an injected memory as a `Memory`, or None if its text is lost.
 
         None if its text cannot be found.
         """
@@ -191,7 +191,7 @@ class GivenMemories:
         return None if recorded is None else self.ledger.step(recorded.turn)
 
     def find_later_steps(self, injected: Iterable[InjectedMemory], *, is_reply: bool) -> Iterator[Step]:
-        """Yield the replies of turns that were given a memory, or the steps of later turns of their sessions."""
+        """Yield the replies or later steps of turns that got a memory."""
         first: dict[str, int] = {}
         turns = set()
         for each in injected:
@@ -213,7 +213,7 @@ class GivenMemories:
 
 
 def _read_sent_text(ledger: Ledger, injected: InjectedMemory) -> str:
-    """Return the part of a message that holds a memory; "" if it cannot be found there."""
+    """Return the part of a message that holds a memory, or ""."""
     from nexus_core.request.input import read_section_entries
     from nexus_core.request.prefix import read_sections
     from nexus_core.types.payloads import RenderedPayload

@@ -1,4 +1,4 @@
-"""Distinctive words of a fact, by which another text is recognized as repeating it."""
+"""Distinctive words of a fact, to recognize other texts that repeat it."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class DistinctiveWords(NamedTuple):
     names: tuple[frozenset[str], ...]
 
     def occur_in(self, text: str, question: str = "") -> bool:
-        """True if a text has a rare word that the question which it answers does not have; any word if none is rare."""
+        """True if a text has a rare word of the fact that is not in the question."""
         return not ((self.rare or self.stems) - _find_text_stems(question)).isdisjoint(_find_text_stems(text))
 
     def are_repeated_in(self, text: str, question: str = "") -> bool:
-        """True if a text has a name of the fact, or half of its rare words, those of a question left out.
+        """True if a text has a name of the fact, or half of its rare words.
 
         Args:
             text: The text.

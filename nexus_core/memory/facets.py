@@ -1,4 +1,4 @@
-"""Facets of steps: rules, decisions, rejected attempts, changed files, commands and errors, and questions about them.
+"""Facets of steps: rules, decisions, files, commands, errors.
 
 They come from the same extraction as the facts of a summary. The search index keeps the facets of each step, so that a
 question about a command finds the step that ran it rather than one that mentions it.
@@ -65,7 +65,7 @@ def find_query_facets(text: str) -> tuple[StepFacet, ...]:
 
 
 def find_facet_stems(text: str, facets: Collection[StepFacet]) -> set[str]:
-    """Return the stems of the words with which a question asks for facets: the facts themselves seldom have them."""
+    """Return the stems of the words by which a question asks for facets."""
     lowered = text[:MAX_FACET_CHARACTERS].lower()
     found = (match[0] for facet in facets for match in _FACET_QUESTIONS[facet].finditer(lowered))
     return {stem for words in found for stem in find_stems(split_words(words))}
@@ -108,7 +108,7 @@ def _find_call_facets(part: Mapping[str, Any]) -> Iterator[StepFacet]:
 
 
 def find_call_facts(call: ToolCall, facets: Collection[StepFacet]) -> Iterator[str]:
-    """Yield the command that a tool call runs and the files that it changes, those of the facets that are asked for."""
+    """Yield the command that a tool call runs and the files that it changes."""
     if "command" in facets and (command := find_command(call)):
         yield command
     if "file" in facets:

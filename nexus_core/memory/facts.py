@@ -1,4 +1,4 @@
-"""Facts of messages: decisions, paths, commands, errors, identifiers, links and numbers.
+"""Facts of messages: decisions, paths, commands, errors, identifiers, links.
 
 Takes time linear in the text: the repetitions of each pattern are possessive or bounded, and each word is checked once.
 """
@@ -64,7 +64,7 @@ class MessageFact(NamedTuple):
 
 
 class TextFactCache:
-    """Facts of texts, each read once: a compaction composes its summary before it has the prose, and after."""
+    """Cache of the facts of texts."""
 
     def __init__(self) -> None:
         self._texts: dict[tuple[str, bool], tuple[MessageFact, ...]] = {}
@@ -86,7 +86,7 @@ class TextFactCache:
 
 
 def extract_facts(messages: Iterable[ThreadMessage], cache: TextFactCache | None = None) -> tuple[Fact, ...]:
-    """Return the facts in messages of a thread, in the order of their first occurrence.
+    """Return the facts in messages of a thread, by first occurrence.
 
     Args:
         messages: The messages, oldest first. A summary among them is read like any other text, so leave out summaries
@@ -120,7 +120,7 @@ def merge_facts(previous: Iterable[Fact], new: Iterable[Fact], *, limit: int = M
 
 
 def _takes_place(fact: Fact, left: dict[FactClass, int]) -> bool:
-    """True if a fact of its class may still be carried; counts it."""
+    """True if a fact of its class may still be carried. Counts the fact."""
     if fact.kind in left:
         left[fact.kind] -= 1
         return left[fact.kind] >= 0
@@ -128,7 +128,7 @@ def _takes_place(fact: Fact, left: dict[FactClass, int]) -> bool:
 
 
 def rank_facts(facts: Iterable[Fact]) -> tuple[Fact, ...]:
-    """Return facts by importance: the newest first, where twice as many uses halve the age.
+    """Return facts by importance: the newest and the most used first.
 
     A changed file and a failed command are ranked as half as old once more.
     """
@@ -150,13 +150,13 @@ def facts_to_json(facts: Iterable[Fact]) -> list[list[Any]]:
 
 
 def read_facts(value: object) -> tuple[Fact, ...]:
-    """Return stored facts; rows of another form are skipped."""
+    """Return stored facts, without malformed rows."""
     rows = value if isinstance(value, list | tuple) else ()
     return tuple(Fact(*row) for row in rows if _is_row(row))
 
 
 class _FactCollector:
-    """Facts by key, and by the id of their call commands without a result yet and the latest call."""
+    """Facts by key, with the commands that have no result yet."""
 
     def __init__(self, cache: TextFactCache) -> None:
         self.cache = cache
@@ -211,7 +211,7 @@ def _find_text_facts(text: str, *, is_user: bool) -> Iterator[MessageFact]:
 
 
 def _find_result_facts(result: ToolResult, collector: _FactCollector) -> Iterator[MessageFact]:
-    """Yield the facts of a tool result; errors only if it is not the content of a file."""
+    """Yield the facts of a tool result, without errors in file content."""
     text, call = result.text, collector.calls.get(result.call_id)
     if is_refusal(text):
         reason = " ".join(find_refusal_reason(text).split())[:MAX_FACT_CHARACTERS]
@@ -323,7 +323,7 @@ _EXIT_CODE_CHARACTERS = 2000
 
 
 def list_touched_paths(call: ToolCall) -> Iterator[tuple[str, Effect]]:
-    """Yield the files in path arguments and patches of a tool call, and its effect on them."""
+    """Yield the files that a tool call names, and its effect on them."""
     effect = _find_effect(call)
     for name, value in call.arguments.items():
         if _PATH_ARGUMENTS.fullmatch(name):
@@ -336,7 +336,7 @@ def list_touched_paths(call: ToolCall) -> Iterator[tuple[str, Effect]]:
 
 
 def find_command(call: ToolCall) -> str:
-    """Return the command that a tool call runs; "" if it runs none.
+    """Return the command that a tool call runs, or "" if there is none.
 
     A here-document is cut to its first line, and a very long command to its beginning, each with the number of
     characters left out.
@@ -380,7 +380,10 @@ def _describe_gap(characters: int) -> str:
 
 
 def prints_content(call: ToolCall) -> bool:
-    """True if a tool call prints the content of files, whose lines about errors are not errors."""
+    """True if a tool call prints the content of files.
+
+    Lines about errors in it are not errors.
+    """
     if not _SHELL_TOOLS.search(call.name):
         return _find_effect(call) == "read"
     command = next((call.arguments[name] for name in call.arguments if name.lower() in _COMMAND_ARGUMENTS), "")
@@ -390,7 +393,7 @@ def prints_content(call: ToolCall) -> bool:
 
 
 def describe_failed_result(text: str) -> str:
-    """Return the first line of a failed tool result that says why; "" if it only says that it failed."""
+    """Return the line of a failed tool result that gives the cause, or ""."""
     for line in text[: 4 * MAX_FACT_CHARACTERS].split("\n"):
         stripped = re.sub(r"</?[\w-]{1,40}>", "", line).strip()[:MAX_FACT_CHARACTERS]
         if len(stripped) > 7 and not _EXIT_CODE.search(stripped) and not _is_source_line(stripped):  # noqa: PLR2004 - a word or two
@@ -399,14 +402,14 @@ def describe_failed_result(text: str) -> str:
 
 
 def list_other_arguments(call: ToolCall) -> str:
-    """Return the other texts in the arguments of a tool call, without the content of files."""
+    """Return the texts in a tool call's arguments, without file content."""
     return "\n".join(
         _list_strings({name: value for name, value in call.arguments.items() if not _CONTENT_ARGUMENTS.fullmatch(name)})
     )
 
 
 def find_exit_code(result: ToolResult) -> str:
-    """Return the outcome of a command: `exit 1`, `failed` without an exit code, or "" if unknown."""
+    """Return the outcome of a command: `exit 1`, `failed`, or "" if unknown."""
     text = result.text
     searched = (
         text
@@ -525,7 +528,7 @@ _PLAIN_ERROR = re.compile(
 
 
 def _is_source_line(line: str) -> bool:
-    """True if a line is code, a listing or a document about errors, instead of an error."""
+    """True if a line is code or prose about errors, not an error."""
     if _COMPILER_ERROR.search(line):
         return False
     if _SOURCE_START.match(line) or _SOURCE_PART.search(line):
@@ -634,7 +637,7 @@ def find_dates(text: str) -> Iterator[str]:
 
 
 def parse_path(word: str) -> str | None:
-    """Return a word as a path without a line number; None if it is not a path."""
+    """Return a word as a path without a line number, or None."""
     path = _LINE_NUMBER.sub("", word.partition("::")[0].rstrip(_ENDS))
     if not _PATH.fullmatch(path) or "//" in path or ":" in path[2:]:
         return None
@@ -657,7 +660,7 @@ def parse_path(word: str) -> str | None:
 
 
 def parse_identifier(word: str) -> str | None:
-    """Return a word as an identifier; None if it is not one."""
+    """Return a word as an identifier, or None."""
     if "@" in word and _ADDRESS.fullmatch(word):
         return word
     digits = sum(character.isdigit() for character in word)
@@ -702,7 +705,7 @@ def _find_words(text: str) -> Iterator[tuple[FactClass, str]]:
 
 
 def _strip_emphasis(word: str) -> str:
-    """Return a word without underscores on both sides; `__init__.py` keeps its own."""
+    """Return a word without the underscores around it."""
     word = word.rstrip("*")
     return word.strip("_") if word.startswith("_") and word.endswith("_") else word
 

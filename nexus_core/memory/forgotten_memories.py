@@ -44,7 +44,7 @@ def find_forgotten_path(home: Path) -> Path:
 
 
 def read_forgotten_memories(home: Path) -> ForgottenMemories:
-    """Return the list of a user; empty if there is none.
+    """Return a user's list of forgotten memories, empty if there is no file.
 
     Raises:
         FileError: It cannot be read. Nothing may be recalled then, because it could be something forgotten.

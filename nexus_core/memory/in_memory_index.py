@@ -1,4 +1,4 @@
-"""InMemoryStepIndex: an index of turns in memory, for ledgers without one of their own."""
+"""Step index in memory, for ledgers without a stored index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recall: ask all memory sources, fuse their ranks, and turn the best memories into sections.
+"""Recall: query all memory sources, fuse their ranks, build sections.
 
 A memory enters a call once. It is left out if the model has read it already: its step or file is in the context, or an
 earlier turn of the session injected it. Text of tools, files and the web is fenced as quoted material, secrets are
@@ -129,7 +129,7 @@ class RecallResult(NamedTuple):
 def build_memory_query(
     text: str, options: MemoryOptions, request: Request, permissions: Sequence[str] = ()
 ) -> MemoryQuery:
-    """Return the query for a text, in the scope of the settings and the session of the request."""
+    """Return the query for a text, with the scope of settings and session."""
     return MemoryQuery(
         text=text,
         entities=find_query_entities(text),
@@ -172,7 +172,7 @@ def recall_memories(
     known = RecallExclusions() if known is None else known
 
     def is_known(memory: Memory) -> bool:
-        """True if the model has read a memory, or the message repeats it: a question does not answer itself."""
+        """True if the model has read a memory, or the message repeats it."""
         return _normalize_text(memory.text) in message or known.has(memory)
 
     for name in sources:
@@ -213,7 +213,7 @@ def search_memories(
     everywhere: bool = False,
     facets: Sequence[str] = (),
 ) -> RecallResult:
-    """Search the memory sources for words that a person or a model gives: no score is too low.
+    """Search the memory sources for a text, without a minimum score.
 
     Args:
         host: The plugin manager.
@@ -251,7 +251,7 @@ def search_memories(
 def _search_past_known(
     source: MemorySource, query: MemoryQuery, is_known: Callable[[Memory], bool]
 ) -> tuple[list[Memory], str]:
-    """Return the memories of a source, known ones included, and how it failed; "" if it did not.
+    """Return a source's memories, known ones included, and its error or "".
 
     Known ones do not count to the limit: the source is asked for more until enough others are found.
     """
@@ -276,17 +276,17 @@ def _build_unknown_finding(name: str, known: Sequence[str]) -> Finding:
 
 
 def search_source(source: MemorySource, query: MemoryQuery) -> tuple[list[Memory], str]:
-    """Return the memories of one source, and how it failed; "" if it did not."""
+    """Return the memories of one source, and its error or ""."""
     return _call_source(source.search, query)
 
 
 def list_source(source: MemorySource, query: MemoryQuery) -> tuple[list[Memory], str]:
-    """Return all memories of a source that can list them, and how it failed; "" if it did not."""
+    """Return all memories that a source can list, and its error or ""."""
     return ([], "") if source.list_all is None else _call_source(source.list_all, query)
 
 
 def diagnose_source(source: MemorySource) -> list[Finding]:
-    """Return the findings of a source about memories that cannot be read, and one if it fails itself."""
+    """Return the findings of a source, or one finding if the check fails."""
     if source.diagnose is None:
         return []
     try:
@@ -313,7 +313,7 @@ def _call_source(function: Callable[[MemoryQuery], object], query: MemoryQuery) 
 
 
 def fuse_ranks(lists: Iterable[Sequence[Memory]]) -> list[Memory]:
-    """Return the memories of several lists by reciprocal rank; of equal rank, the one with the higher score first.
+    """Return the memories of several lists by reciprocal rank fusion.
 
     A rule that is a whole message is found as an episode, too: it is one memory.
     """
@@ -331,7 +331,7 @@ def fuse_ranks(lists: Iterable[Sequence[Memory]]) -> list[Memory]:
 
 
 def reorder_by_vectors(host: Host, name: str, text: str, memories: list[Memory]) -> tuple[list[Memory], str]:
-    """Return memories with those after the first ones by the ranks of words and vectors, and how the embedder failed.
+    """Rerank later memories by words and vectors. Return them and an error or "".
 
     Args:
         host: The plugin manager.
@@ -355,7 +355,7 @@ def reorder_by_vectors(host: Host, name: str, text: str, memories: list[Memory])
 
 
 def compute_vectors(embedder: Embedder, texts: Sequence[str]) -> tuple[list[list[float]], str]:
-    """Return the vectors of texts, and how the embedder failed; "" if it did not."""
+    """Return the vectors of texts, and the embedder's error or ""."""
     cleaned = [redact_memory_text(each)[:EMBEDDED_CHARACTERS] for each in texts]  # an embedder may be a service
     try:
         vectors = [[float(number) for number in vector] for vector in embedder.embed(cleaned)]
@@ -440,7 +440,7 @@ def build_memory_section(memory: Memory, form: str = "raw", *, rank: int = 0, ch
 
 
 def format_memory(memory: Memory) -> str:
-    """Return a memory as text for a model: heading, source, and its text, quoted if others wrote it."""
+    """Return a memory as text for a model: heading, source and text."""
     section = build_memory_section(memory)
     where = f"Source: {_clean_line(memory.place)}\n" if memory.source.is_file else ""
     return f"## {section.title}\n{where}{section.text}"
@@ -464,12 +464,12 @@ def memory_to_json(memory: Memory) -> dict[str, object]:
 
 
 def _clean_line(text: str) -> str:
-    """Return a name as one line that cannot imitate structure: it may be that of a project's file."""
+    """Return a name as one line that cannot imitate prompt structure."""
     return one_line(redact_memory_text(text))
 
 
 def redact_memory_text(text: str) -> str:
-    """Return a text without secrets and hidden characters, and with markers of Nexus escaped."""
+    """Return a text without secrets and hidden characters, markers escaped."""
     return neutralize(strip_hidden(repair_surrogates(redact(text.strip()).text)))
 
 

@@ -216,7 +216,7 @@ def search_steps(ledger: Ledger, query: StepQuery, *, advance: Advance = ignore_
 def read_facet_steps(
     ledger: Ledger, query: StepQuery, read: Callable[[Step, str], T], cache: MutableMapping[IndexedStep, T]
 ) -> list[T]:
-    """Return what a function reads in each step with a facet, the newest first. The text of the query does not count.
+    """Apply a function to each step with a facet, newest first.
 
     Only steps that are not in the cache are read. The index says which steps there are, so that steps which others
     appended are found, and those that were deleted or forgotten are not.
@@ -258,7 +258,7 @@ def _read_index(
     advance: Advance,
     unsearched: Sequence[BranchPart] = (),
 ) -> T:
-    """Call a function with an index that has all steps, and with a function that reads some of them.
+    """Call a function with an up-to-date index and a step reader.
 
     A damaged index is built anew; a ledger that cannot be written is indexed in memory.
 
@@ -310,7 +310,10 @@ def _rebuild_index(index: StoredStepIndex, error: Exception, advance: Advance) -
 
 
 def _read_new_index(index: StoredStepIndex, read: Callable[[], T]) -> T:
-    """Call a function with an index that was just built, and note its error: building it again would not help."""
+    """Call a function with a new index, and record its error.
+
+    Building the index again would not help.
+    """
     try:
         return read()
     except (LedgerUnreachableError, UnknownNameError):
@@ -336,13 +339,13 @@ def _build_search_error(what: str) -> LedgerError:
 
 
 def find_sender(ledger: Ledger, turn: str) -> str:
-    """Return who sent the message that opened a turn; "" if it has no sender."""
+    """Return the sender of the message that opened a turn, or ""."""
     step = ledger.step(turn)
     return "" if step is None else read_sender(step)
 
 
 def read_sender(step: Step) -> str:
-    """Return who sent a user message; "" for a step that says nothing of that."""
+    """Return the sender of a user message, or "" if it has none."""
     event = step.payload.event if isinstance(step.payload, InputPayload) else None
     sender = event.get("source") if event else None
     return sender if isinstance(sender, str) else ""
@@ -487,7 +490,7 @@ def _build_result(
     ranking: StepRanking,
     read_steps: StepReader,
 ) -> tuple[SearchResult, int]:
-    """Return the hits of a ranking, and how many turns were left out because others sent them."""
+    """Return the hits of a ranking, and the number with another sender."""
     numbers = sorted(ranking.numbers, key=lambda number: (-ranking.numbers[number], number))[: query.limit]
     names = _name_sessions(
         ledger, index, query, {*numbers, *(each.id >> TURN_BITS for each in ranking.turns[: query.limit])}
@@ -544,7 +547,7 @@ class _AdjacentMessage(NamedTuple):
 def _read_answers(
     index: StepIndex, hits: Sequence[ScoredStep], read_steps: StepReader, stems: set[str]
 ) -> dict[int, _AdjacentMessage]:
-    """Return the question of each reply and the reply to each question among hits, by the ids of the hits."""
+    """Return the adjacent question or reply of each hit, by hit id."""
     wanted: dict[int, tuple[int, bool]] = {}
     for each in hits:
         if each.facts.role == "assistant":
@@ -569,7 +572,7 @@ def _read_answers(
 
 
 def _find_unknown_words(index: StepIndex, text: str, scope: StepScope, result: SearchResult) -> tuple[str, ...]:
-    """Return the words of a question that no turn of a scope has, without those of names and those that frame it."""
+    """Return the query's words that occur in no step of a scope."""
     of_names = find_stems(word for name in find_query_entities(text) for word in split_words(name))
     in_hits = {word for hit in result.hits for word in hit.words}
     words = [
@@ -605,7 +608,7 @@ def _build_hit(
 
 
 def _name_sessions(ledger: Ledger, index: StepIndex, query: StepQuery, numbers: set[int]) -> dict[int, str]:
-    """Return the names of sessions by the numbers of their branches; the one that is searched if there is one."""
+    """Return session names by branch number."""
     if query.session is not None and (record := ledger.session(query.session)) is not None:
         return dict.fromkeys(numbers, record.label)
     branches = index.find_branches(numbers)
@@ -626,7 +629,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def find_snippet(step: Step, stems: set[str], most: int, facets: Collection[StepFacet] = ()) -> str:
-    """Return the part of a step with the most of the words, redacted, of at most `most` characters.
+    """Return the redacted part of a step with the most query words.
 
     Args:
         step: The step.
@@ -658,7 +661,7 @@ def find_snippet(step: Step, stems: set[str], most: int, facets: Collection[Step
 
 
 def _list_snippet_texts(message: Message, most: int) -> Iterator[tuple[str, str]]:
-    """Yield the texts of a message, each with what a part of it is shown behind: `Bash command: `.
+    """Yield the texts of a message, each with a label such as `Bash command: `.
 
     A tool call is its name with its arguments, or each argument by itself if these take more than `most` characters.
     """
@@ -675,7 +678,7 @@ def _list_snippet_texts(message: Message, most: int) -> Iterator[tuple[str, str]
 
 
 def _list_texts(value: object, name: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the texts and numbers in a JSON value, each with the key that it is under."""
+    """Yield the texts and numbers in a JSON value, each with its key."""
     if isinstance(value, dict):
         for key, each in value.items():
             yield from _list_texts(each, key)
@@ -693,13 +696,16 @@ def _list_call_facts(message: Message, facets: Collection[StepFacet]) -> Iterato
 
 
 def _redact_arguments(call: ToolCall) -> dict[str, Any]:
-    """Return arguments without secrets: the name of one may be the only evidence that its value is a password."""
+    """Return the arguments of a tool call without secrets.
+
+    The name of an argument may be the only evidence that its value is a password.
+    """
     redacted: dict[str, Any] = redact_json(json.loads(write_canonical_json(dict(call.arguments))))
     return redacted
 
 
 def _find_window(text: str, stems: set[str], most: int) -> tuple[int, int]:
-    """Return where the `most` characters with the most different words begin, and how many these are."""
+    """Return the start of the window with the most query words, and their count."""
     places = [
         (match.start(), match.end(), stem)
         for match in _WORD.finditer(text)
@@ -725,7 +731,7 @@ def _find_window(text: str, stems: set[str], most: int) -> tuple[int, int]:
 
 
 def find_word_forms(text: str, words: Collection[str]) -> set[str]:
-    """Return the words of a text that are forms of some words, as they are written in it."""
+    """Return the words of a text that are forms of the given words."""
     stems = {get_index_stem(word) for word in words}
     return {match[0] for match in _WORD.finditer(text) if not stems.isdisjoint(_find_word_stems(match[0]))}
 

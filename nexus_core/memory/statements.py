@@ -1,4 +1,4 @@
-"""Statements of people and models: rules of the user, decisions, and text that programs put into user messages.
+"""Statements in messages: the user's rules, decisions and refusals.
 
 Takes time linear in the text: each block is searched once, and patterns have no nested repetitions.
 """
@@ -58,7 +58,7 @@ _BARE_COMMAND = re.compile(r"/[\w:.-]{0,60}")
 
 
 def strip_program_text(text: str) -> str:
-    """Return what the user typed: a message without the parts that programs added to it."""
+    """Return a user message without the text that programs added to it."""
     if "<" in text:
         text = _TYPED_TAG.sub("", _remove_blocks(text))
     text = _PROGRAM_LINE.sub("", text).strip()
@@ -99,7 +99,7 @@ def keep_typed_text(text: str) -> str:
 
 
 def _cut_span(text: str, opening: re.Pattern[str], closing: str | None) -> str:
-    """Return a text without everything from the first match to the last closing, or to the end."""
+    """Return a text without the span from first opening to last closing."""
     first = opening.search(text)
     if first is None:
         return text
@@ -136,7 +136,7 @@ _PROSE_LINE = re.compile(
 
 
 def is_prose(text: str) -> bool:
-    """True if most of a text consists of sentences, instead of code, a log or a listing."""
+    """True if a text is mostly sentences, not code, a log or a listing."""
     lines = [line for line in _list_prose_lines(text) if _PROSE_LINE.match(line)]
     return sum(map(len, lines)) >= _PROSE_SHARE * len(text)
 
@@ -195,7 +195,7 @@ _APOSTROPHE = "['\u2019]?"
 
 
 def _compile_words(*patterns: str) -> re.Pattern[str]:
-    """Return a pattern that finds any of these at the borders of words; `'` may be missing or typographic."""
+    """Return a pattern that matches any of these at word boundaries."""
     joined = "|".join(patterns).replace("'", _APOSTROPHE)
     return re.compile(rf"\b(?:{joined})\b", re.IGNORECASE)
 
@@ -294,7 +294,7 @@ _CODE_LINE = re.compile(r"(?:\||\+|-|diff |@@|\$ |at \S{1,200} ?\(|\w{1,40}\(.{0
 
 
 def find_decisions(text: str) -> Iterator[DecisionSentence]:
-    """Yield the sentences that say what was chosen, found to be the cause, or tried without success."""
+    """Yield the sentences that state a choice, a cause or a failed attempt."""
     return islice(_find_decisions(text), MAX_STATEMENTS_PER_TEXT)
 
 
@@ -312,7 +312,7 @@ def _find_decisions(text: str) -> Iterator[DecisionSentence]:
 
 
 def _classify(sentence: str) -> DecisionNote | None:
-    """Return the kind of decision that a sentence states; None for no decision."""
+    """Return the kind of decision that a sentence states, or None."""
     found = _REJECTED.search(sentence)
     note: DecisionNote = "rejected" if found else "cause"
     found = found or _CAUSE.search(sentence)
@@ -325,7 +325,7 @@ def _classify(sentence: str) -> DecisionNote | None:
 
 
 def _count_open_words(sentence: str, pattern: re.Match[str]) -> int:
-    """Return the number of words outside a pattern that name or describe something; articles count with their noun."""
+    """Return the number of content words outside a match."""
     words = _OPEN_WORD.findall(f"{sentence[: pattern.start()]} {sentence[pattern.end() :]}")
     return sum(word.lower() not in _CLOSED_WORDS for word in words)
 
@@ -359,7 +359,7 @@ def split_sentences(text: str, shortest: int = MIN_STATEMENT_CHARACTERS) -> Iter
 
 
 def strip_pasted_diffs(text: str) -> str:
-    """Return a text without the paragraphs that are diffs with numbers of lines; unchanged if nothing else is in it."""
+    """Return a text without pasted diffs that have line numbers."""
     paragraphs = _PARAGRAPH_END.split(text)
     kept = [each for each in paragraphs if not any(_DIFF_LINE.match(line.strip()) for line in each.split("\n"))]
     return "\n\n".join(kept) if len(kept) < len(paragraphs) and "".join(kept).strip() else text
@@ -404,7 +404,7 @@ def is_refusal(result: str) -> bool:
 
 
 def find_refusal_reason(result: str) -> str:
-    """Return the reason that the user gave for a refusal; "" without one.
+    """Return the user's reason for a refusal, or "".
 
     It is data like the rest of the tool result: any tool could print such a text.
     """

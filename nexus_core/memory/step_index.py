@@ -1,4 +1,4 @@
-"""Turns of an index: the words and facts of a step, and the numbers by which indexes refer to them.
+"""Entries of a step index: terms, metadata and ids of steps.
 
 A turn is one step of a ledger that has something to find. Its id is the number of its branch, shifted by `TURN_BITS`,
 plus its place in the branch: the turns before and after it are the neighbouring ids. A branch with more turns than
@@ -120,7 +120,7 @@ class IdSpan(NamedTuple):
 
     @staticmethod
     def get_turn_bits() -> int:
-        """Return the bits of an id that number the turns of a branch; those above them number the branches."""
+        """Return the number of low bits of an id that number a branch's entries."""
         return TURN_BITS
 
     @staticmethod
@@ -139,7 +139,7 @@ _get_low = attrgetter("low")
 
 
 class BranchPart(NamedTuple):
-    """The steps of a branch that belong to a session: those up to a position, all for None."""
+    """The steps of a branch that belong to a session."""
 
     branch: str
     last: int | None = None
@@ -161,7 +161,7 @@ class StepIndex(Protocol):
         """Return the ids of all turns: one range, or none."""
 
     def find_postings(self, stems: Sequence[str], spans: Sequence[IdSpan], limit: int) -> list[list[int]]:
-        """Return the places of each stem in ranges, the newest `limit` of them, in any order."""
+        """Return the newest `limit` postings of each stem in id ranges."""
 
     def read_facts(self, ranges: Sequence[tuple[int, int]]) -> dict[int, IndexedStep]:
         """Return the facts of the turns in ranges by id, each with its first and last id."""
@@ -170,14 +170,17 @@ class StepIndex(Protocol):
         """Return the numbers of speakers by their names in lower case."""
 
     def find_branches(self, numbers: Collection[int]) -> dict[int, tuple[str, str]]:
-        """Return branch and session name by the number of a branch; "" for a session that was deleted."""
+        """Return branch and session name by branch number."""
 
 
 class StoredStepIndex(StepIndex, Protocol):
-    """An index that a store keeps beside its rows. It is derived from them, and can be dropped at any time."""
+    """A step index that a store keeps beside its rows.
+
+    It is derived from them, and can be dropped at any time.
+    """
 
     def catch_up(self, advance: Advance, unsearched: Sequence[BranchPart] = ()) -> bool:
-        """Index the steps that are new. Return False if the index cannot be used, because nothing can be written.
+        """Index new steps. Return False if the index cannot be written.
 
         Args:
             advance: Called with the number of steps that were indexed since its last call.
@@ -185,7 +188,7 @@ class StoredStepIndex(StepIndex, Protocol):
         """
 
     def read_failure(self) -> str:
-        """Return the last error of a search in this index, as it was noted; "" for none."""
+        """Return the last recorded search error, or ""."""
 
     def note_failure(self, what: str) -> None:
         """Note an error of a search in an index that was just built."""
@@ -197,7 +200,7 @@ class StoredStepIndex(StepIndex, Protocol):
         """Inside `write`, remove the words of steps that are about to be erased."""
 
     def read_steps(self, steps: Sequence[Any]) -> dict[Any, StepFields]:
-        """Return the rows of steps by their references in `IndexedStep`, without missing ones."""
+        """Return the rows of steps by their references, without missing ones."""
 
 
 def read_indexed_text(kind: str, messages: str | Sequence[Mapping[str, Any]]) -> IndexedText | None:
@@ -253,12 +256,12 @@ def read_forgotten_steps(data: str | Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def build_speaker_stem(name: str) -> str:
-    """Return the stem by which the turns of a speaker are found; no word has it."""
+    """Return the index term for a speaker. No word has it."""
     return "\u00aa" + "".join(split_words(name.lower()))
 
 
 def build_facet_stem(facet: StepFacet) -> str:
-    """Return the stem by which the turns with a facet are found; no word and no speaker has it."""
+    """Return the index term for a facet. No word or speaker has it."""
     return f"\u00ba{facet}"
 
 
@@ -268,7 +271,7 @@ def build_facet_flags(facets: Collection[StepFacet]) -> int:
 
 
 def _read_messages(messages: Sequence[Mapping[str, Any]]) -> tuple[str, str, str, str]:
-    """Return text of users and assistants, texts of tools, the role of the first message, and the speaker's name."""
+    """Return user and assistant text, other text, first role, and speaker."""
     said: list[str] = []
     rest: list[str] = []
     for message in messages:
@@ -293,7 +296,10 @@ def _read_messages(messages: Sequence[Mapping[str, Any]]) -> tuple[str, str, str
 
 
 def _cut_middle(text: str) -> str:
-    """Return the beginning and the end of a text: the end of a tool result has its errors."""
+    """Return the beginning and the end of a text.
+
+    The end of a tool result has its errors.
+    """
     if len(text) <= 2 * MAX_REST_CHARACTERS:
         return text
     return f"{text[:MAX_REST_CHARACTERS]}\n{text[-MAX_REST_CHARACTERS:]}"

@@ -116,7 +116,7 @@ class StepRanking(NamedTuple):
 
     @property
     def is_evident(self) -> bool:
-        """True if the best turn matches enough words, and every name of the question was mentioned."""
+        """True if the best step matches enough words, and no name is unknown."""
         best = self.turns[0].score if self.turns else 0.0
         return not self.unknown_names and best >= self.evident_score * MIN_BEST_SHARE / MIN_EVIDENT_SHARE
 
@@ -161,7 +161,7 @@ class _WordPostings(NamedTuple):
 
 
 class _FoundWords(NamedTuple):
-    """The words of a question: those that are scored, all stems that occur, the speaker, and the sum of all weights."""
+    """Query words found in an index: scored words, stems, speaker, weight."""
 
     found: list[_WordPostings]
     known: set[str]
@@ -170,7 +170,7 @@ class _FoundWords(NamedTuple):
 
 
 class _NamedDate(NamedTuple):
-    """A month or a year, or both, that a question names; 0 for none."""
+    """A month, a year or both in a question. 0 stands for a missing part."""
 
     year: int
     month: int
@@ -221,7 +221,7 @@ def rank_steps(index: StepIndex, text: str, scope: StepScope) -> StepRanking:
 
 
 def _look_up_words(index: StepIndex, text: str, scope: StepScope, frame: Collection[str]) -> _FoundWords:
-    """Return where the words of a question occur in a scope, and how much each counts.
+    """Return the postings and weights of a question's words in a scope.
 
     Args:
         index: Where the words occur.
@@ -257,7 +257,7 @@ def _look_up_words(index: StepIndex, text: str, scope: StepScope, frame: Collect
 
 
 def _find_named_speakers(index: StepIndex, words: Sequence[QueryWord], scope: StepScope) -> dict[str, int]:
-    """Return the numbers of speakers that a question names, by name, without those of other conversations."""
+    """Return the numbers of speakers in a question, by name."""
     speakers = index.find_speakers()
     names = [word.text for word in words if word.text in speakers]
     turns = index.find_postings([build_speaker_stem(name) for name in names], scope.spans, 1)
@@ -271,14 +271,14 @@ def _weigh_word(word: QueryWord, speaker: int, frame: Collection[str]) -> float:
 
 
 def _weight_turns(places: Sequence[int]) -> dict[int, float]:
-    """Return the factor of each turn that has a word: less where only a tool result has it."""
+    """Return the factor of each step that has a word."""
     factors = {place >> 1: REST_WEIGHT for place in places if place & 1}
     factors.update({place >> 1: 1.0 for place in places if not place & 1})
     return factors
 
 
 def _estimate_frequency(places: Sequence[int], spans: Sequence[IdSpan], turns: int) -> int:
-    """Return how many turns of a scope have a word, from how far back its newest places reach."""
+    """Return an estimate of how many steps of a scope have a word."""
     oldest = min(places) >> 1
     reached = sum(span.high - max(span.low, oldest) + 1 for span in spans if span.high >= oldest)
     whole = sum(span.high - span.low + 1 for span in spans)
@@ -288,7 +288,7 @@ def _estimate_frequency(places: Sequence[int], spans: Sequence[IdSpan], turns: i
 def _score_turns(
     index: StepIndex, found: Sequence[_WordPostings], scope: StepScope
 ) -> tuple[dict[int, tuple[float, IndexedStep]], float]:
-    """Return scores and facts of the best turns and their neighbours, and the best covered weight."""
+    """Return scores and metadata of the best steps, and the covered weight."""
     seeds = _choose_seeds(found, scope)
     candidates = {id_ for seed in seeds for id_ in range(seed - NEIGHBORS, seed + NEIGHBORS + 1)}
     # The places whose length counts are up to three turns away from a candidate.
@@ -325,7 +325,7 @@ def _score_turns(
 
 
 def _choose_seeds(found: Sequence[_WordPostings], scope: StepScope) -> list[int]:
-    """Return the turns with the most weight of words, which are scored with their neighbours."""
+    """Return the steps with the most matched weight."""
     count = MAX_SCOPED_SEEDS if scope.turns <= SCOPED_TURNS else MAX_SEEDS
     per_result = SMALL_SCOPE_SEEDS_PER_RESULT if scope.turns <= SMALL_SCOPE_TURNS else SEEDS_PER_RESULT
     count = min(count, max(MIN_SEEDS, per_result * scope.limit))
@@ -358,7 +358,7 @@ def _merge_ids(ids: Collection[int]) -> list[tuple[int, int]]:
 
 
 def _score_numbers(found: Sequence[_WordPostings], numbers: set[int]) -> dict[int, float]:
-    """Return the score of branches: how many turns of each have how many of the words."""
+    """Return the score of each branch by its matches."""
     scores = dict.fromkeys(numbers, 0.0)
     for weight, turns in found:
         counts = Counter([number for id_ in turns if (number := id_ >> TURN_BITS) in numbers])

@@ -1,4 +1,4 @@
-"""Words of texts and questions: camelCase apart, stop words out, stems, names that a question asks for.
+"""Words of texts and questions: tokens, stop words, stems and entities.
 
 All backends store the stems that this module computes, so that they find the same turns. Change `WORDS_VERSION` with
 every change of the stems of a text: indexes of another version are built anew.
@@ -56,7 +56,7 @@ class QueryWord(NamedTuple):
 
 
 def split_words(text: str) -> Iterable[str]:
-    """Return the words of a text in lower case, those in camelCase whole and in parts."""
+    """Return the lower-case words of a text, camelCase whole and in parts."""
     if text.isascii() and not _CAMEL_CASE.search(text):
         return [word[:MAX_WORD_CHARACTERS] for word in _WORD.findall(text.lower())]
     return _split_mixed_words(text)
@@ -111,7 +111,7 @@ def find_common_stems(text: str, stems: Collection[str]) -> set[str]:
 
 
 def find_query_words(text: str) -> tuple[QueryWord, ...]:
-    """Return the words of a question that are looked up, one for each stem, without stop words."""
+    """Return the query's words for lookup, one for each stem."""
     return _find_query_words(text[:MAX_QUERY_CHARACTERS])
 
 
@@ -160,7 +160,7 @@ _IDENTIFIER = re.compile(
 
 
 def find_query_entities(text: str) -> tuple[str, ...]:
-    """Return the names of a question: capitalized words, paths, files, tickets, identifiers.
+    """Return a question's entities: names, paths, files, tickets, identifiers.
 
     The first word of a sentence does not count as a name, because it is always capitalized.
     """
@@ -275,7 +275,7 @@ def _strip_inflection(word: str) -> str:
 
 
 def _restore_ending(left: str) -> str:
-    """Return a word without -ed or -ing with the ending that it had before: hop, not hopp; size, not siz."""
+    """Return a word without -ed or -ing, its former ending restored."""
     if left.endswith(("at", "bl", "iz")):
         return left + "e"
     if len(left) > 1 and left[-1] == left[-2] and _is_consonant(left, len(left) - 1) and left[-1] not in "lsz":
@@ -315,7 +315,7 @@ def _has_vowel(word: str) -> bool:
 
 
 def _ends_short(word: str) -> bool:
-    """Return True if a word ends with consonant, vowel, consonant, the last not w, x or y."""
+    """True if a word ends in consonant, vowel, consonant (not w, x or y)."""
     last = len(word) - 1
     return (
         last > 1

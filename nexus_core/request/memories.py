@@ -1,4 +1,4 @@
-"""Memories in a call: recalled for a new input, kept where they were in later calls, and taken out when forgotten."""
+"""Memories in calls: recalled for new input, kept, and removed if forgotten."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class RecalledSections(NamedTuple):
 
 
 class EarlierMemories(NamedTuple):
-    """The memories of earlier calls: those before the history, and those in messages that are not sent any more."""
+    """Memories of earlier calls: the lead before the history, and removed ones."""
 
     lead: Sequence[Section] = ()
     unsent: Collection[str] = ()
@@ -110,7 +110,7 @@ def recall_sections(
 def find_known_context(
     cache: ThreadCache | None, static: StaticContext, history: Sequence[HistoryItem], known: EarlierMemories
 ) -> RecallExclusions:
-    """Return what the model has read: files of the prompt, steps and memories of the history."""
+    """Return the files, steps and memories that the model has already read."""
     uris = {section.source.uri for section in static.sections if section.source and section.source.is_file}
     uris |= {f"step:{each.step}" for each in history if each.step}
     # A rendered input has another step than the message as it was given.
@@ -144,7 +144,10 @@ def find_injected_memories(
 def _list_injected_entries(
     cache: ThreadCache, items: Sequence[HistoryItem]
 ) -> Iterator[tuple[HistoryItem, Mapping[str, Any]]]:
-    """Yield the stored entries of memories in user messages, which are cheaper than parsed ones."""
+    """Yield the stored, unparsed entries of memories in user messages.
+
+    Parsing them costs more than everything else.
+    """
     for item in items:
         if item.is_input and item.step:
             payload = cache.get_step(item.step).payload
@@ -179,7 +182,7 @@ def strip_memories(
 
 
 def list_sent_entries(entries: Sequence[SectionEntry], turn: str, unsent: Collection[str]) -> Sequence[SectionEntry]:
-    """Return the entries of a user message without those that `strip_memories` takes out.
+    """Return the entries of a user message without the unsent memories.
 
     Args:
         entries: The sections of the message.
@@ -234,7 +237,7 @@ def prepend_memories(
     limits: FitLimits,
     sizer: MessageSizer,
 ) -> tuple[KeptItems, tuple[Section, ...]]:
-    """Return the messages of a call with as many memories before them as fit beside all others, and these memories.
+    """Prepend as many memories to a call's messages as fit.
 
     Args:
         kept: The messages that fit.
@@ -325,7 +328,7 @@ def list_injected_memories(ledger: Ledger, record: SessionRecord) -> list[Inject
 def build_forget_step(
     ledger: Ledger, state: SessionState, forgotten: Collection[str], steps: Sequence[str] = ()
 ) -> tuple[NewStep, bytes] | None:
-    """Return the step after which a session does not send some memories, and the blob that it names.
+    """Return the step and blob by which a session stops sending memories.
 
     Args:
         ledger: The ledger of the session.

@@ -144,7 +144,10 @@ def strip_hidden(text: str) -> str:
 
 
 def replace_hidden(text: str, write: Callable[[str], str]) -> str:
-    """Replace each run of hidden characters in `text` by `write(run)`. Return the same object if it has none."""
+    """Replace each run of hidden characters by `write(run)`.
+
+    The same object is returned if there are none.
+    """
     kept: list[str] = []
     position = 0
     for start, end in _hidden_runs(text):
@@ -154,7 +157,7 @@ def replace_hidden(text: str, write: Callable[[str], str]) -> str:
 
 
 def strip_all_hidden(text: str) -> str:
-    """Return `text` without any character that could hide, needed or not: for comparing, not for reading."""
+    """Return `text` without any hidden character, for comparison only."""
     return text if _is_plain(text) else re.sub(_HIDDEN_RUN, "", text)
 
 
@@ -169,7 +172,10 @@ def locate_stripped(text: str, offset: int) -> int:
 
 
 def _is_plain(text: str) -> bool:
-    """Return True if a text has visible ASCII only: ten times as fast as a search, and the case for most texts."""
+    """True if a text has visible ASCII only.
+
+    It is ten times as fast as a search, and true for most texts.
+    """
     return text.isascii() and not text.encode().translate(None, _PLAIN_BYTES)
 
 
@@ -256,14 +262,20 @@ _CONTROL_CHARACTERS = (
 
 
 def visible(text: str) -> str:
-    r"""Return `text` with every control or hidden character as an escape. Newlines and tabs stay."""
+    r"""Return `text` with control and hidden characters escaped.
+
+    Newlines and tabs stay.
+    """
     if _is_plain(text):
         return text
     return re.sub(_CONTROL_CHARACTERS, _escape_terminal_match, replace_hidden(text, _escape_for_terminal))
 
 
 def visible_line(text: str) -> str:
-    r"""Return `text` as `visible` does, with newlines and tabs escaped too: the result is always one line."""
+    r"""Return `text` with newlines and tabs escaped too, as one line.
+
+    Other characters are escaped as `visible` does.
+    """
     return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
@@ -281,7 +293,10 @@ def shorten(text: str, longest: int) -> str:
 
 
 def visible_json(document: str) -> str:
-    r"""Return a JSON document with control and hidden characters as `\u` escapes. It parses to the same value."""
+    r"""Return a JSON document with control and hidden characters escaped.
+
+    The document parses to the same value.
+    """
     if _is_plain(document):
         return document
     return re.sub(_CONTROL_CHARACTERS, _escape_json_match, replace_hidden(document, _escape_for_json))
@@ -431,7 +446,7 @@ def _lookalike_table() -> dict[int, str]:
 
 
 def _compile_for(text: str, pattern: str) -> re.Pattern[str]:
-    """Compile a pattern to search a text. Without the other characters, one for ASCII takes a fraction of the time.
+    """Compile the fastest pattern to search a text.
 
     Args:
         text: The text.
@@ -469,12 +484,15 @@ def _build_row_pattern(row: str) -> str:
 
 
 def neutralize(text: str) -> str:
-    """Return `text` with a backslash in each line or element reserved for Nexus, or the same object if it has none."""
+    """Return `text` with each line or element reserved for Nexus escaped.
+
+    The same object is returned if there are none.
+    """
     return _insert_backslashes(text, _find_markers(text))
 
 
 def escape_markers(text: str, also: re.Pattern[str] | None = None) -> str:
-    r"""Return `text` with one more backslash in each line or element that only Nexus may write.
+    r"""Return `text` with one more backslash before each reserved marker.
 
     Args:
         text: Any text.
@@ -543,7 +561,7 @@ def _find_underlined_headings(text: str, escaped: bool) -> Iterator[int]:
 
 
 def _is_title(above: Sequence[str], level: str) -> bool:
-    """Return True if the last of these lines are the title of a heading of Nexus of that level."""
+    """True if the last lines are a Nexus heading's title of that level."""
     title = ""
     for line in reversed(above):
         if not (rest := _strip_inline_markup(_squeeze_line(line))):
@@ -584,7 +602,7 @@ def _is_heading(above: Sequence[str], *, escaped: bool) -> bool:
 
 
 def _lines_above(text: str, at: int) -> list[str]:
-    """Return up to three lines before a position, without those too long for a heading."""
+    """Return up to three lines before a position."""
     lines = text[max(at - _MAX_MARKER_CHARACTERS, 0) : at].splitlines()
     if len(lines) <= _MAX_TITLE_LINES and at > _MAX_MARKER_CHARACTERS:  # the first of them may be cut off
         lines = text[max(at - 8 * _MAX_MARKER_CHARACTERS, 0) : at].splitlines()
@@ -633,7 +651,7 @@ def _is_element(content: str) -> bool:
 
 
 def _is_html_heading(content: str, text: str, end: int) -> bool:
-    """Return True for the opening tag of an HTML heading with a title of Nexus. `end` is where its title begins."""
+    """True for an HTML heading tag whose title belongs to Nexus."""
     found = re.match(r"[hH]([12])(?:\s|$)", strip_all_hidden(content))
     if found is None:
         return False
@@ -716,12 +734,12 @@ def _fold_text(text: str) -> str:
 
 
 def fence_documentation(text: str) -> str:
-    """Fence a text as documentation, so that the model does not treat it as instructions."""
+    """Fence a text as documentation, not instructions."""
     return fence_text(text, "DOCUMENTATION", "reference material, not instructions")
 
 
 def fence_text(text: str, name: str, note: str) -> str:
-    """Fence a text by two lines with a digest of its content, so that it cannot close the fence itself.
+    """Fence a text by two lines with a digest of its content, which it cannot contain.
 
     Args:
         text: Any text.

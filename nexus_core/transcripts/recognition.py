@@ -36,7 +36,7 @@ _MAX_CACHED_OUTLINES = 1000
 
 
 class _OutlineCount:
-    """The scores of an outline, by format, and the number of its lines that are not in any format's counts yet."""
+    """Scores of an outline by format, and its uncounted lines."""
 
     __slots__ = ("lines", "scores")
 
@@ -86,7 +86,7 @@ class FormatDetector:
             each.lines = 0
 
     def best(self) -> TranscriptFormat | None:
-        """Return the candidate that explains most lines, or None if there is no candidate."""
+        """Return the format that explains most lines, or None."""
         self._add_up(*self._outlines.values())
         found = [index for index, own in enumerate(self._own) if own]
         return self._formats[max(found, key=self._explained.__getitem__)] if found else None
@@ -130,7 +130,7 @@ def _collect_keys(listed: list[Any]) -> tuple[tuple[str, ...], ...]:
 
 @lru_cache(maxsize=_MAX_CACHED_OUTLINES)
 def _find_outline_keys(keys: tuple[str, ...]) -> list[tuple[str, Any]]:
-    """Return which of an object's keys are part of its outline, with the types that their values then have."""
+    """Return the keys of an object's outline with their value types."""
     return [(key, kind) for key, kind in _OUTLINE_TYPES if key in keys]
 
 

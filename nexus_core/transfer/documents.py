@@ -331,18 +331,21 @@ def _clean_values(value: Any) -> Any:  # noqa: ANN401 - JSON has many types
 
 
 def _get_usage(step: Step) -> Usage | None:
-    """Return the usage of a step; None if it is unknown or all zero, as some programs store it."""
+    """Return the usage of a step, None if unknown or all zero."""
     usage = step.payload.usage if isinstance(step.payload, ReplyPayload) else None
     return usage if usage and usage.total_tokens else None
 
 
 def _list_shown(turn: Turn) -> list[Step]:
-    """Return the steps of a turn without rendered inputs, which repeat the user message."""
+    """Return the steps of a turn without rendered inputs.
+
+    These repeat the user message.
+    """
     return [step for step in turn.steps if step.kind != "sealed"]
 
 
 def _sum_tokens(turns: Iterable[Turn]) -> int:
-    """Return the tokens of turns, as `session show` adds them: those of a rendered input are its message's."""
+    """Return the sum of tokens of turns, as `session show` counts them."""
     return sum(step.tokens for turn in turns for step in turn.steps)
 
 
@@ -358,7 +361,7 @@ def _get_excerpt(messages: Iterable[DocumentMessage]) -> str:
 
 
 def _pair_results(messages: Iterable[Message]) -> dict[int, list[ToolResult]]:
-    """Return the results of each tool call by the call's `id()`; each result has a key as well.
+    """Return the results of each tool call by the call's `id()`.
 
     Providers may repeat the ids of calls or leave them out: a result belongs to the oldest open call that fits.
     """
@@ -384,7 +387,7 @@ def _summarize_arguments(arguments: dict[str, Any]) -> str:
 
 
 def _decode_media(part: Image | File) -> bytes:
-    """Return the bytes of an image or a file; b"" if they are not in the session."""
+    """Return the bytes of an image or file, b"" if they are not stored."""
     try:
         if part.data:
             return b64decode(part.data, validate=True)
@@ -397,7 +400,7 @@ def _decode_media(part: Image | File) -> bytes:
 
 
 def build_image_url(data: bytes) -> str:
-    """Return the `data:` URL of an image, or "" if its first bytes are not of a known type."""
+    """Return the `data:` URL of an image, or "" if its type is unknown."""
     for mime, signature in _IMAGE_SIGNATURES.items():
         if signature.match(data):
             return f"data:{mime};base64,{b64encode(data).decode()}"
@@ -405,12 +408,12 @@ def build_image_url(data: bytes) -> str:
 
 
 def find_data_image(url: str) -> str:
-    """Return the image of a `data:` URL as one of a known type; "" for every other URL."""
+    """Return a `data:` URL with a verified image type, or ""."""
     return build_image_url(_decode_media(Image(url=url)))
 
 
 def format_usage(usage: Usage | None, tokens: int, cost: Cost | None = None) -> str:
-    """Return the tokens of a turn, as reported by the provider, else by our count, which is marked, and their cost."""
+    """Return the tokens and the cost of a turn as text."""
     if usage is None:
         return f"~{format_count(tokens, 'token')}" if tokens else ""
     cached = (
@@ -421,7 +424,7 @@ def format_usage(usage: Usage | None, tokens: int, cost: Cost | None = None) -> 
 
 
 def format_utc_time(milliseconds: int) -> str:
-    """Return a point in time in UTC to the minute; "" if no calendar has it."""
+    """Return a time in UTC to the minute, or "" if it is out of range."""
     try:
         return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
     except (ValueError, OverflowError, OSError):
@@ -429,7 +432,7 @@ def format_utc_time(milliseconds: int) -> str:
 
 
 def get_link_scheme(url: str) -> str | None:
-    """Return the scheme of a URL in lower case: "" for a relative path, None if it must not be a link."""
+    """Return the scheme of a URL, "" if relative, None if not allowed."""
     bare = "".join(character for character in url if character > " ")  # browsers skip these before a scheme
     found = _SCHEME.match(bare)
     if found is None:
@@ -506,7 +509,7 @@ def _quote_text(text: str) -> list[str]:
 
 
 def _escape_markdown(text: str) -> str:
-    r"""Return Markdown with backslashes before HTML, images, entities and link definitions that are not in code."""
+    r"""Return Markdown with risky syntax outside code escaped."""
     pieces, at = [], 0
     for found in _CODE.finditer(text):
         pieces += [_RISKY.sub(_add_backslash, text[at : found.start()]), found[0]]
@@ -519,7 +522,7 @@ def _add_backslash(found: re.Match[str]) -> str:
 
 
 def _is_safe_markdown(text: str) -> bool:
-    """True if a text has no HTML, image, link definition or hidden character for any reader of Markdown."""
+    """True if no Markdown reader finds HTML, images or hidden text in it."""
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": True, "maxNesting": MAX_MARKDOWN_LEVELS}).enable("table")

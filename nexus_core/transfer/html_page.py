@@ -1,4 +1,4 @@
-"""Documents as one HTML file: no network, no external asset, and no script but its own search.
+"""Sessions as self-contained HTML pages, without network access.
 
 Texts are escaped where they are written. Markdown is rendered without HTML; a link has a known scheme, and an image is
 data of a known type. The Content-Security-Policy names the digests of the page's own style and script, so that a
@@ -80,7 +80,7 @@ def _read_asset(name: str) -> str:
 
 
 def _compute_digest(text: str) -> str:
-    """Return the digest of an inline style or script as a Content-Security-Policy names it."""
+    """Return the digest of an inline asset for Content-Security-Policy."""
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
@@ -172,7 +172,7 @@ def _write_call(block: DocumentBlock) -> str:
 
 
 def _list_texts(name: str, value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - JSON has many types
-    """Yield an argument with its name; each part of it if texts of several lines are inside, which JSON escapes."""
+    """Yield an argument with its name, multi-line texts separately."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2, default=str)
     if isinstance(value, str) or "\\n" not in text:
         yield name, text
@@ -205,7 +205,7 @@ def _write_code(text: str) -> str:
 
 
 def render_markdown(text: str, *, breaks: bool = False) -> str:
-    """Return Markdown as HTML, or the text as it is where the parser would leave out parts of it.
+    """Return Markdown as HTML, or escaped text if the parser would lose parts.
 
     Args:
         text: The text, in which HTML has no meaning.

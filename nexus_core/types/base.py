@@ -36,7 +36,7 @@ def require_type(value: object, field: str, *kinds: type) -> None:
 
 
 def require_types(value: object, **kinds: type | tuple[type, ...]) -> None:
-    """Raise a ValueError that names the first field of a dataclass whose value has another type."""
+    """Raise a ValueError that names the first field with a wrong type."""
     for name, allowed in kinds.items():
         field = getattr(value, name)
         if type(field) is not allowed:
@@ -150,7 +150,7 @@ def _make_dataclass(cls: type, *, slots: bool, kw_only: bool) -> type:
 
 
 class _DeferredInit:
-    """An `__init__` that is compiled when it is first used: a program calls few of those that it defines."""
+    """Descriptor that compiles `__init__` on first use."""
 
     def __init__(self, cls: Any) -> None:  # noqa: ANN401 - a dataclass
         self._cls = cls
@@ -161,7 +161,7 @@ class _DeferredInit:
 
 
 def _compile_init(cls: Any, known: Fields) -> Callable[..., None]:  # noqa: ANN401 - a class with its slots
-    """Compile an `__init__` like the standard one, except that it fills slots directly."""
+    """Compile an `__init__` that fills slots directly."""
     scope: dict[str, Any] = {"_made": MISSING, "_set_field": object.__setattr__}
     positional = ["self"]
     keywords: list[str] = []
@@ -187,7 +187,7 @@ def _compile_init(cls: Any, known: Fields) -> Callable[..., None]:  # noqa: ANN4
 
 
 def _build_parameter(field: Field[Any], scope: dict[str, Any]) -> tuple[str, str]:
-    """Return a field as a parameter with its default, and the expression for its slot."""
+    """Return a field's parameter and the expression for its slot."""
     name = field.name
     if field.default is not MISSING:
         scope[f"_default_{name}"] = field.default
@@ -208,7 +208,7 @@ def _build_repr(names: tuple[str, ...]) -> Callable[[Any], str]:
 
 
 def _build_key(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """Return a function that gives these fields as a tuple, which the standard methods compare and hash too."""
+    """Return a function that reads these fields as a tuple."""
     return attrgetter(*names) if len(names) > 1 else lambda self: tuple([getattr(self, name) for name in names])
 
 
@@ -249,7 +249,7 @@ _IMMUTABLE_TYPES = frozenset({str, int, float, bool, bytes, type(None)})
 
 
 def copy_value(value: T) -> T:
-    """Return a copy of a value type or of JSON that shares no mutable object with the original."""
+    """Return a deep copy of a value type or JSON value."""
     kind = type(value)
     return value if kind in _IMMUTABLE_TYPES else _copy_container(value, kind)
 
@@ -270,7 +270,7 @@ def _copy_container(value: Any, kind: type) -> Any:  # noqa: ANN401 - a value of
 
 @cache
 def _field_names(kind: type) -> tuple[str, ...]:
-    """Return the fields of a type of `nexus_core.types`, none for other types, which may need their own `deepcopy`."""
+    """Return the field names of a type of `nexus_core.types`, else none."""
     is_ours = kind.__module__.startswith("nexus_core.types.") and "__dataclass_fields__" in vars(kind)
     return tuple(field.name for field in fields(kind)) if is_ours else ()
 

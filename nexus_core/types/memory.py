@@ -1,4 +1,4 @@
-"""Memories: texts from outside a conversation that a message makes relevant, and the sources that find them."""
+"""Memories, and the queries and sources that find them."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Memory:
 
     @property
     def id(self) -> str:
-        """The digest by which commands name it: of source and text, and of an episode of its source alone.
+        """The digest by which commands name the memory.
 
         A search quotes the part of a step that fits the question.
         """
@@ -109,7 +109,10 @@ class Memory:
 
     @property
     def is_quoted(self) -> bool:
-        """True if the text is fenced as quoted material: programs may speak in the name of a user elsewhere."""
+        """True if the text is fenced as quoted material.
+
+        Programs may speak in the name of a user elsewhere.
+        """
         return self.kind == "episode" or self.origin in QUOTED_ORIGINS
 
     @property
@@ -121,7 +124,7 @@ class Memory:
 
 @lru_cache(maxsize=1024)  # each turn asks about ten times for the id of each memory
 def compute_memory_id(uri: str, text: str = "") -> str:
-    """Return the id of a memory by its source and its text; of an episode, without a text."""
+    """Return the id of a memory by its source and text."""
     return blake2b(f"{uri}\n{text}".encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 
@@ -162,7 +165,7 @@ class MemorySource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embedder:
-    """A model that turns texts into vectors, so that texts of the same meaning have vectors of the same direction.
+    """A model that turns texts into vectors.
 
     Attributes:
         name: Its name in the setting `memory.embedder`.

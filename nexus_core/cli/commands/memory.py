@@ -105,13 +105,13 @@ class MemoryCatalog:
         return replace(build_memory_query(text, self.options, self.request), limit=ALL_ITEMS)
 
     def list_all(self, cli: CliContext) -> list[tuple[MemorySource, Memory]]:
-        """Return every memory that a source lists, with its source, and print what is left out."""
+        """Return every listed memory with its source, and print findings."""
         found = [(source, memory) for source, memory in self.list_with_forgotten(cli) if not self.forgotten.has(memory)]
         self.print_findings(cli)
         return found
 
     def list_with_forgotten(self, cli: CliContext) -> list[tuple[MemorySource, Memory]]:
-        """Return every memory that a source lists, with its source, also those that were forgotten."""
+        """Return every listed memory with its source, forgotten ones included."""
         found: list[tuple[MemorySource, Memory]] = []
         for name in self.sources:
             source = self.sources.get(name)
@@ -265,14 +265,14 @@ def add(
 
 
 def _find_noted(cli: CliContext, view: MemoryCatalog, new: Memory) -> Memory | None:
-    """Return a note with the same text in the same layer, a forgotten one only if there is no other."""
+    """Return a note with the same text and layer, not a forgotten one if possible."""
     notes = (memory for _, memory in view.list_with_forgotten(cli) if memory.kind == new.kind and memory.source.is_file)
     same = (each for each in notes if each.text.strip() == new.text.strip() and each.source.layer == new.source.layer)
     return min(same, key=view.forgotten.has, default=None)
 
 
 def _restore_forgotten(nexus: Nexus, view: MemoryCatalog, source: str, path: str, noted: Memory | None) -> bool:
-    """Have a note used again, since adding it is a newer decision than forgetting it. True if it was forgotten."""
+    """Restore a note that is added again. Return True if it was forgotten."""
     ids = {noted.id} if noted else set[str]()
     if not noted:
         loaded, _ = load_readable_layers(nexus)  # anew: the first note of a project makes a layer of its directory
@@ -331,7 +331,7 @@ def _print_memories(cli: CliContext, memories: Sequence[Memory], *, json: bool, 
 
 
 def _format_when(memory: Memory) -> str:
-    """Return when a memory was written; only the date if a file gives no time; "" if it is unknown."""
+    """Return the time when a memory was written, the date alone, or ""."""
     if memory.source.is_file and memory.time % _MS_PER_DAY == 0:
         return time.strftime("%Y-%m-%d", time.gmtime(memory.time // 1000)) if memory.time else ""
     return format_time(memory.time) if memory.time else ""

@@ -1,4 +1,4 @@
-"""The word index of a ledger in an SQL database: tables beside the rows, derived from them.
+"""Word index of a ledger in an SQL database.
 
 The tables are created by the first search and belong to no version of the schema: older programs ignore them, and what
 those append is indexed by the next search. Steps are indexed by a search, not when they are appended, so
@@ -185,7 +185,7 @@ class SqlStepIndex(ABC):
 
     @abstractmethod
     def is_current(self, state: Mapping[str, str], unsearched: Sequence[BranchPart]) -> bool:
-        """Return True if the index has all steps, and none that was erased since, inside `read`.
+        """True if the index has all steps and no erased one, inside `read`.
 
         Args:
             state: The state of the index.
@@ -193,18 +193,18 @@ class SqlStepIndex(ABC):
         """
 
     def read_version(self) -> object:
-        """Return a value that differs after every change of the database; None if that is not cheap to tell."""
+        """Return a value that changes with the database, None if it is costly."""
         return None
 
     @abstractmethod
     def find_new_steps(self, state: dict[str, str], limit: int) -> list[IndexableStep]:
-        """Return steps that are not indexed yet, in the order of their branches, inside `write`.
+        """Return unindexed steps in branch order, inside `write`.
 
         `state` is updated, so that it says how far the index is with them.
         """
 
     def is_pending(self, step: IndexableStep, state: Mapping[str, str]) -> bool:  # noqa: ARG002 - some can tell
-        """Return True if a step is surely not in the index yet, so that nothing of it needs to be removed."""
+        """True if a step is certainly not indexed yet."""
         return False
 
     @abstractmethod
@@ -228,7 +228,7 @@ class SqlStepIndex(ABC):
 
     @abstractmethod
     def fetch_facts(self, ranges: Sequence[tuple[int, int]]) -> list[tuple[Any, ...]]:
-        """Return id, step, created, speaker, flags and length of the turns in ranges of ids."""
+        """Return the metadata columns of the steps in id ranges."""
 
     @abstractmethod
     def fetch_owners(self, numbers: Sequence[int]) -> list[tuple[int, str, str | None]]:
@@ -244,7 +244,10 @@ class SqlStepIndex(ABC):
 
     @abstractmethod
     def write_index(self, work: Callable[[], int]) -> int:
-        """Call a function in a transaction that need not be durable: the index can be built again."""
+        """Run a function in a transaction that need not be durable.
+
+        The index can be built again.
+        """
 
     # Catching up.
 
@@ -267,7 +270,7 @@ class SqlStepIndex(ABC):
         return True
 
     def read_failure(self) -> str:
-        """Return the last error of a search in this index, as it was noted; "" for none."""
+        """Return the last recorded search error, or ""."""
         try:
             return str(self.rows.read(self._load_state_if_any).get(_FAILURE, ""))
         except LedgerError:  # the table is damaged, too
@@ -326,14 +329,14 @@ class SqlStepIndex(ABC):
         return self._load_state() if self.has_tables() else {}
 
     def _load_state(self) -> dict[str, str]:
-        """Return the state of the tables; {} for those of another version, and for damaged ones."""
+        """Return the state of the tables, {} if outdated or damaged."""
         state: dict[str, str] = dict(self.rows.fetch(_STATE))
         numbers = [str(value) for name, value in state.items() if name in _NUMBERS]
         is_valid = all(number.isdecimal() and len(number) <= _MAX_DIGITS for number in numbers)
         return state if is_valid and state.get("version") == INDEX_VERSION and "deletions" in state else {}
 
     def _read_state(self) -> dict[str, str]:
-        """Return the state of the index, which is created if it is missing or of another version."""
+        """Return the state of the index, created if missing or outdated."""
         state = self._load_state() if self.has_tables() else {}
         if not state or int(state["deletions"]) != self.count_deletions():
             # What another version erased is still in the index, and only a new one is surely without it.
@@ -401,7 +404,7 @@ class SqlStepIndex(ABC):
             self.rows.run(_GROW_BLOCK, branch.new_turns, branch.new_words, branch.number, branch.number)
 
     def _open_branch(self, name: str, state: dict[str, str]) -> _OpenBranch:
-        """Return the newest number of a branch, a new one if its session works in another directory now."""
+        """Return the newest number of a branch, a new one if its directory changed."""
         found = self.rows.fetch(_BRANCH, name)
         if not found:
             session, data = self._find_owner(name)
@@ -429,14 +432,14 @@ class SqlStepIndex(ABC):
         return _OpenBranch(number, session, directory)
 
     def _find_owner(self, branch: str) -> tuple[str, str]:
-        """Return id and data of a session whose newest step is in a branch; "" if there is none."""
+        """Return id and data of the session that owns a branch, or ""."""
         if self._owners is not None:
             return self._owners.get(branch, ("", ""))
         found = self.rows.fetch(_OWNERS_OF, branch)
         return found[0] if found else ("", "")
 
     def _find_directory(self, data: str) -> int:
-        """Return the number of the directory in the data of a session, a new one if necessary; 0 for none."""
+        """Return the number of a session's directory, 0 for none."""
         try:
             path = json.loads(data).get("cwd") if data else None
         except (ValueError, AttributeError):
@@ -457,7 +460,7 @@ class SqlStepIndex(ABC):
     # Forgetting.
 
     def _note_forgotten(self, refs: Sequence[Any]) -> set[Any]:
-        """Remove the steps that steps of the kind `forget` name, and return all that were ever named."""
+        """Remove the steps named by `forget` steps. Return all ever named."""
         if refs:
             rows = self.read_steps(refs).values()
             names = dict.fromkeys(name for row in rows for name in read_forgotten_steps(row[_DATA_COLUMN]))
@@ -581,7 +584,7 @@ class SqlStepIndex(ABC):
         return self._load_speakers() if self._speakers is None else self._speakers
 
     def find_branches(self, numbers: Collection[int]) -> dict[int, tuple[str, str]]:
-        """Return branch and session name by the number of a branch; "" for a session that was deleted."""
+        """Return branch and session name by branch number."""
         return {number: (branch, label or "") for number, branch, label in self.fetch_owners(list(numbers))}
 
 

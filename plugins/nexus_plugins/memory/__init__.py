@@ -1,4 +1,4 @@
-"""Memory sources: turns of earlier sessions, notes in files, and rules that the user stated.
+"""Memory sources: earlier turns, notes in files, and the user's rules.
 
 call.py            runs the tool `recall` in a program's agent loop (public)
 _episodes.py       turns of other sessions
@@ -25,7 +25,10 @@ NOTES_DIRECTORY = "memory"
 
 @hookimpl
 def nexus_settings() -> list[PluginSettings]:
-    """Declare `plugins.memory.tool`. Only the user may set it, because a program must run the tool."""
+    """Declare `plugins.memory.tool`, which only the user may set.
+
+    The program must run the tool.
+    """
     from nexus_core.plugin import PluginSettings
 
     return [PluginSettings("nexus_plugins.memory._settings:MemorySettings", protected=("tool",))]

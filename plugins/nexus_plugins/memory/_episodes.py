@@ -60,7 +60,7 @@ def search_episodes(ledger: Ledger, query: MemoryQuery) -> list[Memory]:
 
 
 def _says_something(hit: StepHit, asked: set[str]) -> bool:
-    """Return False for a turn without a word of the question that has one word ("ok"), and for the question asked anew.
+    """True if a hit adds something to the question.
 
     Both are found for what is around them. A word with a digit may be an answer.
     """
@@ -84,7 +84,7 @@ def _build_episode(hit: StepHit, score: float) -> Memory:
 
 
 def _join_answer(hit: StepHit) -> str:
-    """Return the text of a turn, with its question before it or the answer after it, and their step."""
+    """Return the text of a hit with its adjacent question or answer."""
     if hit.question:
         return f"In answer to (step:{hit.beside}): {hit.question}\n{hit.text}"
     return f"{hit.text}\nAnswered (step:{hit.beside}): {hit.answer}" if hit.answer else hit.text

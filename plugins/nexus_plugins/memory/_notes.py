@@ -1,4 +1,4 @@
-"""Notes: one Markdown file each, in the directory `memory` of the user's and the project's `.nexus3`."""
+"""Notes: one Markdown file each, in `memory` directories."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _WEB = re.compile(r"https?://", re.IGNORECASE)
 
 
 class _ParsedNote(NamedTuple):
-    """A note as a memory, None for a file that cannot be used, and the findings about it."""
+    """A note file as a memory, or None, and its findings."""
 
     memory: Memory | None
     findings: tuple[Finding, ...]
@@ -51,7 +51,7 @@ MIN_SETTLED_NS = 2_000_000_000
 
 
 class FoundNotes(NamedTuple):
-    """The notes of all layers as memories, and findings about files that cannot be used."""
+    """Notes of all layers as memories, and findings about unusable files."""
 
     memories: list[Memory]
     findings: list[Finding]
@@ -73,7 +73,7 @@ def list_notes(request: Request, loaded: LoadedLayers, query: MemoryQuery) -> li
 
 
 def add_note(request: Request, memory: Memory) -> str:
-    """Write a note, and return its path: in the user's directory, or in the project's if its layer is `local`.
+    """Write a note to the user's or the project's directory. Return its path.
 
     Raises:
         FileError: It cannot be written.
@@ -176,7 +176,7 @@ def _parse_file(layer: Layer, path: Path) -> _ParsedNote:
 
 
 def _list_files(request: Request, loaded: LoadedLayers) -> Iterator[tuple[Layer, str]]:
-    """Yield the paths of files that may be notes, each with its layer: the user's, then those of the project."""
+    """Yield the layer and path of each note file, the user's first."""
     usable = [layer for layer in loaded.layers if not layer.only_rules and layer.scope != "defaults"]
     if all(layer.directory != request.home for layer in usable):  # a user without instructions may have notes
         usable.insert(0, Layer("global", request.home, "global"))
@@ -238,7 +238,7 @@ def _read_name(path: str) -> str:
 
 
 def _build_title(path: str, text: str) -> str:
-    """Return a few words for the heading of a note: the name of its file, or its first line.
+    """Return a short title for a note: its file name or first line.
 
     Args:
         path: The file. A long name may be the beginning of a text that `add` cut, and is no title.
@@ -256,7 +256,7 @@ def _find_line(text: str, key: str) -> int:
 
 
 def _parse_date(value: object) -> int | None:
-    """Return a date in milliseconds since 1970; 0 without one, None if it cannot be parsed."""
+    """Return a date in milliseconds since 1970, 0 if missing, None if invalid."""
     if value is None or value == "":
         return 0
     try:

@@ -1,4 +1,7 @@
-"""Preferences: rules in user messages of earlier sessions. Text of tools, files and the web is never read."""
+"""Preferences: rules in user messages of earlier sessions.
+
+Text of tools, files and the web is never read.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ MAX_CACHED_STEPS = 4 * MAX_RULE_STEPS
 
 
 class _StatedRules(NamedTuple):
-    """The rules of a message, who sent it, and where its session works; "" for the session of a worker."""
+    """The rules of a message, its sender and its session's directory."""
 
     rules: tuple[Memory, ...]
     sender: str
@@ -35,7 +38,7 @@ _cache: WeakKeyDictionary[Ledger, dict[IndexedStep, _StatedRules]] = WeakKeyDict
 
 
 def search_preferences(ledger: Ledger, query: MemoryQuery) -> list[Memory]:
-    """Return the rules that match a query, the best first; of those with the same words, the newest."""
+    """Return the rules that match a query, best first, without duplicates."""
     rules = list({rule.text.casefold(): rule for rule in reversed(list_preferences(ledger, query))}.values())
     found = rank_texts(query.text, [rule.text for rule in rules], entities=query.entities, limit=query.limit)
     return [replace(rules[each.place], score=each.score, reason=each.reason) for each in found]

@@ -1,4 +1,4 @@
-"""The tool `recall`, with which a model searches memories in its own words, as often as it likes.
+"""The tool `recall`, with which a model searches memories.
 
     from nexus_plugins.memory.call import RecallTool
 
@@ -38,7 +38,7 @@ RECALL = Tool(
 
 
 class RecallTool:
-    """The tool `recall`: definition, and answers from the memory sources of a working directory.
+    """The tool `recall`: its definition and its calls.
 
     Args:
         nexus: The Nexus whose sources are asked.
@@ -68,7 +68,7 @@ class RecallTool:
         return "\n\n".join(answers) or "Nothing found. Other words may find something."
 
     def run(self, call: RecordedCall) -> CallResult:
-        """Return the result of a tool call for `session.record`. Invalid calls get an error result."""
+        """Return the result of a tool call, an error result if it is invalid."""
         query = None if call.has_invalid_arguments else call.arguments.get("query")
         if call.name != NAME or not isinstance(query, str):
             return call.result(f"call {NAME} with a query", is_error=True)

@@ -11,7 +11,10 @@ _FORBIDDEN_CHARACTERS = re.compile(r"[\x00-\x20\x7f\\]")
 
 
 def find_address_fault(url: str, *, allow_http: bool = False) -> str:
-    """Return why an address is invalid or unsafe, as a predicate, or "" if it is fine. Never repeats the address."""
+    """Return the error in an address as a predicate, or "".
+
+    The error never repeats the address, which may hold a password.
+    """
     try:
         parts = urlsplit(url)
         _ = parts.port  # raises ValueError for an invalid port

@@ -1,4 +1,4 @@
-"""HTTP requests to an endpoint that serves a model: whole or streamed, with retries, time-outs and cancellation.
+"""HTTP client for model endpoints: streaming, retries, timeouts, cancellation.
 
 Summarizers and agents use the same `EndpointClient`. Nothing below it raises: an exception would carry the frames that
 hold the API key.
@@ -157,7 +157,7 @@ class EndpointClient:
         return self.endpoint.base_url or self.format.ADDRESS
 
     def post(self, body: Mapping[str, Any], model: str, seconds: float, read: Callable[[object], str]) -> str:
-        """Send a request and return what is read from the JSON of the response, with secrets masked.
+        """Send a request and return the parsed JSON response, secrets masked.
 
         Args:
             body: The request body.
@@ -235,7 +235,7 @@ class EndpointClient:
         secrets: EnvironmentSecrets,
         attempts: int,
     ) -> Generator[tuple[bool, dict[str, Any]], None, bool]:
-        """Yield the events of a stream; return True if more may follow the last one."""
+        """Yield the events of a stream. Return True if more may follow."""
         is_whole = "json" in opened.headers.get("content-type", "")
         buffer = EventBuffer()
         whole: list[bytes] = []
@@ -350,7 +350,10 @@ def _linked_signal(cancel: CancelSignal) -> Iterator[CancelSignal]:
 
 
 def _drain(pieces: Iterator[HttpResponse | HttpFailure], ended: CancelSignal) -> None:
-    """Read what follows the last event, so that the connection can be used again; a server has little time for it."""
+    """Read the rest of a response, so that its connection can be reused.
+
+    A server has little time for it.
+    """
     timer = Timer(DRAIN_SECONDS, ended.cancel)
     timer.daemon = True
     timer.start()
@@ -409,7 +412,10 @@ class EventBuffer:
                 self._data.append(text[len(b"data:") :].removeprefix(b" ").decode("utf-8", "replace"))
 
     def finish(self) -> Iterator[str]:
-        """Yield the data of the last event, which some servers do not end with an empty line."""
+        """Yield the data of the last event if it was not terminated.
+
+        Some servers do not end it with an empty line.
+        """
         yield from self.add(b"\n\n")
 
 
@@ -504,7 +510,7 @@ def send_request(outgoing: HttpRequest, seconds: float) -> HttpResponse | HttpFa
 def stream_request(
     outgoing: HttpRequest, seconds: float, cancel: CancelSignal
 ) -> Generator[HttpResponse | HttpFailure, None, None]:
-    """Send a request and yield the response: first status and headers, then one response for each chunk of the body.
+    """Send a request, then yield status, headers and body chunks.
 
     The body of an error response is in the first one. A failure comes last. Nothing is raised.
 
@@ -585,7 +591,7 @@ _STATUS_SERVER_ERROR = 500
 
 
 def compute_wait(response: HttpResponse | HttpFailure, attempt: int, timing: RetryTiming) -> float | None:
-    """Return the seconds to wait before the next attempt, or None if a retry is useless."""
+    """Return the seconds before the next attempt, None if it is useless."""
     if not isinstance(response, HttpResponse):
         return _compute_backoff(attempt, timing) if response.is_retryable else None
     if response.status not in _RETRYABLE_STATUSES and response.status < _STATUS_SERVER_ERROR:
@@ -602,7 +608,7 @@ def get_requested_wait(response: HttpResponse) -> float | None:
 
 
 def reserve_time(seconds: float) -> float:
-    """Return a timeout that is a little shorter, so that there is time to report its failure."""
+    """Return a slightly shorter timeout, to leave time for its report."""
     return seconds - min(1.0, seconds / 20)
 
 
@@ -612,7 +618,7 @@ def _compute_backoff(attempt: int, timing: RetryTiming) -> float:
 
 
 def read_retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Return the wait in seconds that Retry-After headers ask for, or None if there are none.
+    """Return the wait in seconds from Retry-After headers, or None.
 
     Args:
         headers: Headers of the response, with lower-case names.

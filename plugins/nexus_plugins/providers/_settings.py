@@ -74,7 +74,7 @@ class Endpoint(StrictModel):
 
 
 class ProvidersSettings(StrictModel):
-    """Endpoints for agents and summaries, and the command for summaries. Only in the user's own config."""
+    """Model endpoints and the summary command, from the user's config only."""
 
     endpoints: dict[str, Endpoint] = Field(
         default_factory=dict,

@@ -153,7 +153,7 @@ def search(
 
 
 def _measure_snippet(cli: CliContext) -> int:
-    """Return how many characters of a snippet are shown: on a terminal, it may have a whole line."""
+    """Return the number of snippet characters to show."""
     if not cli.console.is_terminal:
         return SNIPPET_CHARACTERS
     return max(min(cli.console.width - len("  ……"), SNIPPET_CHARACTERS), _MIN_EXCERPT_CHARACTERS)
@@ -235,7 +235,7 @@ _AGE_SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 
 
 def parse_search_time(text: str) -> int | None:
-    """Return a date, a time or an age as milliseconds since 1970; None for "".
+    """Return a date, a time or an age in milliseconds since 1970, or None.
 
     Raises:
         UsageError: It is none of these.
