@@ -19,7 +19,7 @@ from nexus_core.cli.memory_lookup import (
 )
 from nexus_core.errors import UsageError
 from nexus_core.memory.distinctive_words import find_distinctive_words
-from nexus_core.memory.forgotten_memories import record_forgotten_memories
+from nexus_core.memory.forgotten_memories import hide_file_name, record_forgotten_memories
 from nexus_core.memory.words import find_query_words
 from nexus_core.request.memories import InjectedMemory
 from nexus_core.text.console import format_count
@@ -328,14 +328,17 @@ def apply_forget_plan(nexus: Nexus, plan: ForgetPlan) -> list[str]:
     removed = [source.remove(memory) for source, memory in plan.matched if source.remove is not None]
     # The index of a session's steps names them already.
     uris = plan.uris - plan.asked.uris if plan.asked.session else plan.uris
+    what = plan.asked.what
+    for path in removed:
+        what = what.replace(path, hide_file_name(path))
     record_forgotten_memories(
         nexus.home,
         when=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        what=plan.asked.what,
+        what=what,
         ids=plan.ids,
         # Another note may have the name of a deleted one some day.
         uris=uris - set(removed),
-        removed=removed,
+        removed=map(hide_file_name, removed),
         calls=list_given_sessions(plan.sent),
     )
     for label in sorted({*list_given_sessions(plan.sent), *plan.holders}):

@@ -161,10 +161,7 @@ class GivenMemories:
         return self._texts[injected]
 
     def build_memory(self, id_: str, source: Source) -> Memory | None:
-        """Return an injected memory as a `Memory`, or None if its text is lost.
-
-        None if its text cannot be found.
-        """
+        """Return an injected memory as a `Memory`, or None if its text is lost."""
         if not source.uri.startswith(STEP_PREFIX):
             sent = next((each for each in self.every if each.id == id_ and self.read_text(each)), None)
             return sent and Memory(text=self.read_text(sent), kind="note", source=source, origin="file")

@@ -5,7 +5,9 @@ It names memories, steps, files and sessions, and holds no text of them: what is
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.errors import FileError
@@ -56,6 +58,12 @@ def read_forgotten_memories(home: Path) -> ForgottenMemories:
     return ForgottenMemories(*(frozenset(names[field]) for field in _FIELDS))
 
 
+def hide_file_name(path: str) -> str:
+    """Return a path with a digest for the name of the file: that of a note has the words of its text."""
+    directory, name = os.path.split(path)
+    return os.path.join(directory, f"sha256-{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}")  # noqa: PTH118 - a name
+
+
 def record_forgotten_memories(
     home: Path,
     *,
@@ -74,7 +82,7 @@ def record_forgotten_memories(
         what: The name of what the user asked to forget; no text of it.
         ids: Ids of memories.
         uris: Steps and files.
-        removed: Files that were deleted.
+        removed: Files that were deleted, by `hide_file_name`.
         calls: Names of sessions whose calls had them.
 
     Raises:

@@ -315,7 +315,7 @@ def _call_source(function: Callable[[MemoryQuery], object], query: MemoryQuery) 
 def fuse_ranks(lists: Iterable[Sequence[Memory]]) -> list[Memory]:
     """Return the memories of several lists by reciprocal rank fusion.
 
-    A rule that is a whole message is found as an episode, too: it is one memory.
+    A rule that is a whole message is found as an episode, too: it is one memory, a preference.
     """
     ranks: dict[tuple[str, str], float] = {}
     first: dict[tuple[str, str], Memory] = {}
@@ -323,7 +323,8 @@ def fuse_ranks(lists: Iterable[Sequence[Memory]]) -> list[Memory]:
         for rank, memory in enumerate({(each.source.uri, each.text): each for each in memories}.values()):
             key = memory.source.uri, memory.text
             ranks[key] = ranks.get(key, 0.0) + 1 / (_RANK_DAMPING + rank)
-            first.setdefault(key, memory)
+            if key not in first or memory.kind == "preference":
+                first[key] = memory
     return [first[key] for key in sorted(first, key=lambda key: (-ranks[key], -first[key].score, first[key].id))]
 
 

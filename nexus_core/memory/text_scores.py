@@ -25,7 +25,7 @@ _PRIOR_TEXTS = 20
 _MIN_RELATIVE_SCORE = 0.4
 """A text below this share of the best score is left out."""
 _MIN_MATCHED_WORDS = 2
-"""Words that must match, if the query has more."""
+"""Words that must match if there is a minimum score: one that matches by chance says little about a message."""
 
 
 class RelevantText(NamedTuple):
@@ -48,7 +48,7 @@ class RelevantText(NamedTuple):
 
 
 def rank_texts(
-    query: str, texts: Sequence[str], *, entities: Iterable[str] = (), limit: int = 20
+    query: str, texts: Sequence[str], *, entities: Iterable[str] = (), limit: int = 20, min_score: float = 0.0
 ) -> list[RelevantText]:
     """Return the texts that share words with a query, the best first.
 
@@ -57,6 +57,7 @@ def rank_texts(
         texts: The texts of a source.
         entities: Names in the query, of which one is enough to match.
         limit: Most texts to return.
+        min_score: The score from which on a text is returned. Without one, a word in common is enough.
     """
     asked = {word.stem: word.text for word in find_query_words(query)}
     if not asked or not texts:
@@ -69,14 +70,15 @@ def rank_texts(
         count = sum(stem in each for each in found)
         weights[stem] = log(1 + (total - count + 0.5) / (count + 0.5))
     whole = min(sum(weights.values()), MAX_FULL_WORDS * max(weights.values()))
+    needed = min(_MIN_MATCHED_WORDS, len(asked)) if min_score else 1
     ranked = []
     for place, stems in enumerate(found):
-        if stems and (len(stems) >= min(_MIN_MATCHED_WORDS, len(asked)) or stems & named):
+        if len(stems) >= needed or stems & named:
             best = sorted(stems, key=lambda stem: (-weights[stem], stem))
             score = min(1.0, sum(weights[stem] for stem in best) / whole)
             ranked.append(RelevantText(place, score, tuple(asked[stem] for stem in best)))
     ranked.sort(key=lambda each: (-each.score, each.place))
-    floor = ranked[0].score * _MIN_RELATIVE_SCORE if ranked else 0.0
+    floor = max(ranked[0].score * _MIN_RELATIVE_SCORE, min_score) if ranked else 0.0
     return [each for each in ranked if each.score >= floor][:limit]
 
 

@@ -151,7 +151,7 @@ _IDENTIFIER = re.compile(
     r"(?<![\w./-])(?:"
     r"(?:~|\.{1,2})?/?[\w.-]+(?:/[\w.-]+)+"  # a path
     r"|[\w-]+\.[a-z][a-z0-9]{0,5}(?![\w.])"  # a file
-    r"|[A-Z][A-Z0-9]+-\d+"  # a ticket
+    r"|[A-Za-z][A-Za-z0-9]*-\d+"  # a ticket, a host, a version
     r"|[A-Za-z]\w*_\w+"  # snake_case
     r"|[A-Za-z]*[a-z0-9][A-Z]\w*"  # camelCase
     r"|(?=\w*\d)(?=\w*[a-f])[0-9a-f]{7,40}"  # a commit

@@ -192,6 +192,27 @@ def test_a_rule_of_the_user_is_found_in_another_session(nexus: Nexus) -> None:
     assert rule.text in step.messages[0].content
 
 
+def test_a_rule_that_is_a_whole_message_is_recalled_as_a_preference(nexus: Nexus) -> None:
+    opened = nexus.session("earlier", model="gpt-4o")
+    opened.ask("From now on, always answer in Swahili.")
+
+    found = nexus.recall("answer in Swahili please")
+
+    assert [each.kind for each in found.memories] == ["preference"]
+
+
+def test_a_search_finds_a_note_by_one_word_that_a_message_does_not_recall_it_for(
+    nexus: Nexus, nexus_home: Path
+) -> None:
+    write_files(nexus_home, {"memory/staging.md": "The staging server is called pelican.\n"})
+    query = MemoryQuery(text="Which database does staging use?", directory=nexus.cwd)
+    notes = nexus.host.memory_sources(nexus.request(), nexus.load(), nexus.ledger).get("notes")
+
+    searched, recalled = notes.search(query), notes.search(replace(query, min_score=0.2))
+
+    assert ([each.title for each in searched], recalled) == (["staging"], [])
+
+
 def test_what_a_tool_or_the_model_says_is_no_rule(nexus: Nexus) -> None:
     session = nexus.session("earlier", model="gpt-4o")
     session.ask("Look at the page.")

@@ -80,6 +80,7 @@ def test_long_question_is_looked_up_by_its_first_words() -> None:
         ("When did Caroline and Bob meet in May?", ["Caroline", "Bob"]),
         ("Summarize it. Then call Alice.", ["Alice"]),
         ("Why does src/auth/login.py fail with ERR-4711?", ["src/auth/login.py", "ERR-4711"]),
+        ("what port does quux-7 use?", ["quux-7"]),
         ("What is getUserName or max_size in main.rs?", ["getUserName", "max_size", "main.rs"]),
         ("which commit, 3f2a9bc?", ["3f2a9bc"]),
         ("where did we change the middleware?", []),

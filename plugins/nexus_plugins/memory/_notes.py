@@ -63,7 +63,7 @@ def search_notes(request: Request, loaded: LoadedLayers, query: MemoryQuery) -> 
 
     notes = read_notes(request, loaded).memories
     texts = [f"{_read_name(note.source.uri)}\n{note.text}" for note in notes]
-    found = rank_texts(query.text, texts, entities=query.entities, limit=query.limit)
+    found = rank_texts(query.text, texts, entities=query.entities, limit=query.limit, min_score=query.min_score)
     return [replace(notes[each.place], score=each.score, reason=each.reason) for each in found]
 
 

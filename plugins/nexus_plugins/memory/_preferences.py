@@ -40,7 +40,8 @@ _cache: WeakKeyDictionary[Ledger, dict[IndexedStep, _StatedRules]] = WeakKeyDict
 def search_preferences(ledger: Ledger, query: MemoryQuery) -> list[Memory]:
     """Return the rules that match a query, best first, without duplicates."""
     rules = list({rule.text.casefold(): rule for rule in reversed(list_preferences(ledger, query))}.values())
-    found = rank_texts(query.text, [rule.text for rule in rules], entities=query.entities, limit=query.limit)
+    texts = [rule.text for rule in rules]
+    found = rank_texts(query.text, texts, entities=query.entities, limit=query.limit, min_score=query.min_score)
     return [replace(rules[each.place], score=each.score, reason=each.reason) for each in found]
 
 

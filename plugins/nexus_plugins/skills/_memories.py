@@ -25,7 +25,7 @@ def search_skill_memories(request: Request, loaded: LoadedLayers, query: MemoryQ
     guides = _list_guides(request, loaded)
     texts = [f"{guide.name} {guide.description}" for guide in guides]
     memories: list[Memory] = []
-    for found in rank_texts(query.text, texts, entities=query.entities, limit=query.limit):
+    for found in rank_texts(query.text, texts, entities=query.entities, limit=query.limit, min_score=query.min_score):
         with suppress(FileError):  # `nexus doctor` reports it
             memory = _build_memory(guides[found.place])
             memories.append(replace(memory, score=found.score, reason=found.reason))
