@@ -194,9 +194,9 @@ def format_message(message: Message, *, full: bool, secrets: bool = False) -> It
 
         message = redact_message(message, Counter())
     for part in message.parts:
-        if isinstance(part, Text):
+        if isinstance(part, Text) and message.role != "user":
             yield from _format_markdown(part.text, full=full)
-        else:
+        else:  # a user pastes diffs and listings, which Markdown would change
             yield from map(StepLine, _indent_lines(_format_part(part, full=full)))
 
 

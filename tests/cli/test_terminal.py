@@ -187,7 +187,7 @@ def test_skill_is_shown_as_markdown_and_raw_as_it_is_written(project: Path) -> N
     assert "- **build** it" in raw.text
 
 
-def test_session_is_shown_as_markdown_and_raw_as_it_is_written(
+def test_replies_are_shown_as_markdown_and_user_messages_as_they_are_written(
     project: Path,
     nexus: Nexus,
     talk: Talk,  # noqa: F811 - the fixture
@@ -198,8 +198,9 @@ def test_session_is_shown_as_markdown_and_raw_as_it_is_written(
     screen = run_in_terminal(["session", "show", "main"], project)
     raw = run_in_terminal(["session", "show", "main", "--raw"], project)
 
-    assert "  see [this](http://evil.example) and \x1b[1mthat\x1b[0m\r\n" in screen.written
-    assert "  see [this](http://evil.example) and **that**\n" in raw.text
+    assert "  re see [this](http://evil.example) and \x1b[1mthat\x1b[0m\r\n" in screen.written
+    assert "  see [this](http://evil.example) and **that**\r\n" in screen.written
+    assert "  re see [this](http://evil.example) and **that**\n" in raw.text
 
 
 def test_hostile_names_do_not_reach_the_terminal(project: Path) -> None:
@@ -280,6 +281,23 @@ def test_menu_shows_the_first_message_of_each_conversation(work: Path, user: Pat
     lines = screen.text.splitlines()
     assert next(line for line in lines if line.startswith("1 ")).endswith("  Which loaves cost more than four francs?")
     assert next(line for line in lines if line.startswith("2 ")).endswith("  Which beds need water?")
+
+
+def test_menu_shows_the_first_message_that_is_not_a_bare_command(work: Path, user: Path) -> None:
+    session = user / ".claude/projects/-srv-shop/new.jsonl"
+    lines = session.read_text(encoding="utf-8").splitlines(keepends=True)
+    at = next(number for number, line in enumerate(lines) if '"type": "user"' in line or '"type":"user"' in line)
+    clear = json.loads(lines[at]) | {"uuid": "0-clear"}
+    clear["message"] = {"role": "user", "content": "<command-name>/clear</command-name>"}
+    begun = json.loads(lines[at]) | {"parentUuid": "0-clear"}
+    session.write_text("".join([*lines[:at], f"{json.dumps(clear)}\n{json.dumps(begun)}\n", *lines[at + 1 :]]), "utf-8")
+
+    screen = run_in_terminal(
+        ["context"], work, columns=200, keys={QUESTION: "q\n"}, variables={"HOME": str(user), **NO_OTHERS}
+    )
+
+    menu = next(line for line in screen.text.splitlines() if line.startswith("1 "))
+    assert menu.endswith("  Which loaves cost more than four francs?")
 
 
 def test_menu_begins_with_the_newest_conversation_of_this_directory_even_if_it_is_in_many_files(

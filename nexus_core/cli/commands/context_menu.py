@@ -14,6 +14,7 @@ from nexus_core.cli.menu import describe_refused_answer, is_menu_number
 from nexus_core.cli.output import excerpt_message, format_time
 from nexus_core.errors import NexusError, UsageError
 from nexus_core.files.places import user_home
+from nexus_core.memory.statements import strip_program_text
 from nexus_core.text.console import format_bytes
 from nexus_core.text.layout import shorten_to_width
 from nexus_core.text.safety import visible_line
@@ -112,14 +113,15 @@ def _format_directory(each: TranscriptFile, cwd: Path) -> str:
 def _read_first_message(each: TranscriptFile, formats: Sequence[TranscriptFormat]) -> str:
     """Return the beginning of the first message that the user wrote, `-` if it cannot be found.
 
-    Only the beginning of the file is read; a conversation in several files is read if it is small.
+    A bare command such as `/clear` is taken only if there is nothing else: many conversations begin with one. Only the beginning of the file is read; a conversation in several files is read if it is small.
     """
     try:
         transcript = read_transcript(_read_beginning_text(each, formats), formats=formats)
     except NexusError:
         return "-"
-    said = (entry.message for entry in transcript.entries if entry.kind == "said" and entry.message.role == "user")
-    first = next((text for message in said if (text := excerpt_message(message))), "")
+    said = [entry.message for entry in transcript.entries if entry.kind == "said" and entry.message.role == "user"]
+    typed = [message for message in said if strip_program_text(message.content)]
+    first = next((text for message in typed or said if (text := excerpt_message(message))), "")
     return shorten_to_width(visible_line(first), _MAX_MESSAGE_CELLS) or "-"
 
 
