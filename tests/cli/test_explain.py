@@ -605,6 +605,17 @@ def test_more_places_than_an_answer_has_are_said_to_be_there(cli: Cli, work: Pat
     assert "only the first 50 places are listed" in outcome.err
 
 
+def test_of_places_that_no_agent_reads_a_few_are_listed_beside_one_that_is_read(cli: Cli, work: Path) -> None:
+    repeated = {f"docs/{number}.md": "The same everywhere.\n" for number in range(12)}
+    write_files(work, {".git/HEAD": "", "AGENTS.md": "The same everywhere.\n", **repeated})
+
+    outcome = cli("explain", "the same everywhere")
+
+    assert "AGENTS.md:1" in outcome.out
+    assert outcome.out.count("no agent reads this file by itself") == 5
+    assert "7 more places that no agent reads by itself; --json lists them" in outcome.err
+
+
 @pytest.mark.acceptance("T11")
 @pytest.mark.parametrize("name", [".env", ".git/config", "node_modules/x/README.md", "link.md", "linked/x.md"])
 def test_what_is_private_fetched_or_outside_is_not_searched(cli: Cli, work: Path, tmp_path: Path, name: str) -> None:

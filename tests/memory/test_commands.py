@@ -543,6 +543,16 @@ def test_context_shows_memories_with_source_and_reason(cli: Cli, note: Path, wor
     assert as_json["kinds"]["memory"] > 10
 
 
+def test_explain_names_the_step_and_the_session_of_a_rule(cli: Cli, note: Path, work: Path) -> None:
+    state_rule(work)
+
+    [found] = json.loads(cli("explain", "run the LINTER before", "--json").out)["explanations"]
+
+    assert found["subject"] == RULE
+    assert found["place"].startswith("step:")
+    assert found["remark"] == "a rule from session earlier: recalled when it matches a message"
+
+
 def test_explain_names_the_file_and_the_reason_of_a_memory(cli: Cli, note: Path, work: Path) -> None:
     with open_nexus(work) as nexus:
         nexus.session("main", model="gpt-4o").ask(QUESTION)

@@ -36,12 +36,15 @@ if TYPE_CHECKING:
     from nexus_core.layers.explain import FileAccess
     from nexus_core.nexus import Nexus
     from nexus_core.types.layers import LoadedLayers
+    from nexus_core.types.memory import Memory
 
 app = typer.Typer()
 
 _MAX_QUERY_CHARACTERS = 100
 """Characters of a query that an answer repeats."""
 BYTES_PER_MIB = 1024 * 1024
+_MAX_UNREAD_FILES = 5
+"""Places that no agent reads and that are printed beside one that is read: tests and documents repeat rules."""
 _MAX_LISTED_SESSIONS = 3
 """Sessions that the remark about a note names."""
 
@@ -129,9 +132,10 @@ def explain(
             in_files = answer_query(context, query, load_in=partial(_load_directory, nexus), find_notes=find_notes)
             in_files = in_files._replace(explanations=[_name_receivers(nexus, each) for each in in_files.explanations])
             answer = QueryExplanations(_trace_to_files(found, in_files.explanations)) if found else in_files
+        rules = [] if found or other is not None else _find_rules(cli, nexus, query)
     cli.review(context.loaded, require_trusted=require_trusted, warn=False)
     cli.note_outside_files(None if other is None else other.agent_view)
-    found, searched = answer.explanations or _explain_default(query), answer.searched
+    found, searched = [*answer.explanations, *rules] or _explain_default(query), answer.searched
     if json:
         explanations = [each.to_json() for each in found]
         cli.console.json({"schema": 1, "explanations": explanations, "searched": searched and searched.to_json()})
@@ -168,7 +172,24 @@ def _load_directory(nexus: Nexus, directory: Path) -> LoadedLayers:
 
 
 def _find_notes(cli: CliContext, nexus: Nexus) -> dict[Path, str]:
-    """Return the files of notes, each with when it is sent, and the sessions that have it."""
+    """Return the files of notes, each with when it is sent."""
+    return {Path(memory.source.uri): when for memory, when in _list_memories(cli, nexus) if memory.source.is_file}
+
+
+def _find_rules(cli: CliContext, nexus: Nexus, query: str) -> list[Explanation]:
+    """Return where the user stated a rule with a text, and when it is sent; nothing while memory is off."""
+    if cli.load_readable(nexus).settings.get("memory.enabled") is not True:
+        return []  # the list of rules may have to build the search index first
+    wanted = " ".join(query.casefold().split())
+    return [
+        Explanation(memory.text, memory.place, f"a rule from session {memory.session}: {when}")
+        for memory, when in _list_memories(cli, nexus)
+        if not memory.source.is_file and wanted in " ".join(memory.text.casefold().split())
+    ][:MAX_EXPLAINED_FILES]
+
+
+def _list_memories(cli: CliContext, nexus: Nexus) -> Iterator[tuple[Memory, str]]:
+    """Yield notes and stated rules, each with when it is sent."""
     from nexus_core.memory.forgotten_memories import read_forgotten_memories
     from nexus_core.memory.recall import build_memory_query, list_source, read_memory_options
 
@@ -177,17 +198,14 @@ def _find_notes(cli: CliContext, nexus: Nexus) -> dict[Path, str]:
     query = replace(build_memory_query("", options, request), limit=ALL_ITEMS)
     try:
         forgotten = read_forgotten_memories(request.home)
-    except FileError:  # then no note is recalled, as `nexus check` says
-        return {}
+    except FileError:  # then nothing is recalled, as `nexus check` says
+        return
     sources = nexus.host.memory_sources(request, loaded, nexus.ledger)
-    found: dict[Path, str] = {}
+    when = "recalled when it matches a message" + ("" if options.enabled else ", if memory.enabled is on")
     for source in map(sources.get, sources):
-        # Other sources have no files that could be deleted.
-        memories = list_source(source, query)[0] if source.remove is not None else []
-        for memory in memories:
-            when = "recalled when it matches a message" + ("" if options.enabled else ", if memory.enabled is on")
-            found[Path(memory.source.uri)] = "forgotten, so it is not recalled" if forgotten.has(memory) else when
-    return found
+        for memory in list_source(source, query)[0]:
+            if source.remove is not None or not memory.source.is_file:  # a guide is explained as a file
+                yield memory, "forgotten, so it is not recalled" if forgotten.has(memory) else when
 
 
 def _name_receivers(nexus: Nexus, explanation: Explanation) -> Explanation:
@@ -216,10 +234,16 @@ def _print_explanations(cli: CliContext, found: Sequence[Explanation]) -> None:
         if found:
             cli.console.table(_build_rows(found))
         return
+    unread = [each for each in found if all(one.status == "unread" and not one.reason for one in each.readers)]
+    unlisted = unread[_MAX_UNREAD_FILES:] if len(unread) < len(found) else []
     for each in found:
+        if each in unlisted:
+            continue
         cli.console.table(_build_rows([each]))
         for line in _describe_readers(each):
             cli.console.text(visible_line(f"  {line}"), wrap=True)
+    if unlisted:
+        cli.console.message(f"{len(unlisted):,} more places that no agent reads by itself; --json lists them")
 
 
 def _build_rows(found: Sequence[Explanation]) -> list[tuple[str, ...]]:
