@@ -543,7 +543,8 @@ def test_context_shows_memories_with_source_and_reason(cli: Cli, note: Path, wor
     assert as_json["kinds"]["memory"] > 10
 
 
-def test_explain_names_the_step_and_the_session_of_a_rule(cli: Cli, note: Path, work: Path) -> None:
+@pytest.mark.usefixtures("note")
+def test_explain_names_the_step_and_the_session_of_a_rule(cli: Cli, work: Path) -> None:
     state_rule(work)
 
     [found] = json.loads(cli("explain", "run the LINTER before", "--json").out)["explanations"]

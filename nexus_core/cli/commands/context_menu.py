@@ -113,7 +113,8 @@ def _format_directory(each: TranscriptFile, cwd: Path) -> str:
 def _read_first_message(each: TranscriptFile, formats: Sequence[TranscriptFormat]) -> str:
     """Return the beginning of the first message that the user wrote, `-` if it cannot be found.
 
-    A bare command such as `/clear` is taken only if there is nothing else: many conversations begin with one. Only the beginning of the file is read; a conversation in several files is read if it is small.
+    A bare command such as `/clear` is taken only if there is nothing else: many conversations begin with one.
+    Only the beginning of the file is read; a conversation in several files is read if it is small.
     """
     try:
         transcript = read_transcript(_read_beginning_text(each, formats), formats=formats)
