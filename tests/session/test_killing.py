@@ -21,7 +21,7 @@ from tests.ledger.backends import figure
 from tests.session.program import main
 from tests.tables import count
 
-ROUNDS = 12
+ROUNDS = 30
 MOST_STARTS = 40
 
 pytestmark = pytest.mark.slow
