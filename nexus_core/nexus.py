@@ -379,7 +379,7 @@ class Nexus:
         Raises:
             FileError: The list of forgotten memories cannot be read.
             UnknownNameError: There is no such facet.
-            UsageError: The text is empty.
+            UsageError: The text is empty, or the limit is not positive.
         """
         from nexus_core.memory.recall import search_memories
 

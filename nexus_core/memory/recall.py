@@ -228,10 +228,12 @@ def search_memories(
     Raises:
         FileError: The list of forgotten memories cannot be read.
         UnknownNameError: There is no such facet.
-        UsageError: The text is empty.
+        UsageError: The text is empty, or the limit is not positive.
     """
     if not text.strip():
         raise UsageError("there is nothing to look for", hint="text must not be empty")
+    if limit < 1:
+        raise UsageError(f"the limit is {limit}", hint="it must be 1 or more")
     required = tuple(read_facet(each) for each in facets)
     options = read_memory_options(loaded.settings)
     options = options._replace(scope="all") if everywhere else options
@@ -453,7 +455,7 @@ def memory_to_json(memory: Memory) -> dict[str, object]:
         "id": memory.id,
         "kind": memory.kind,
         "origin": memory.origin,
-        "title": memory.title,
+        "title": redact(memory.title).text,
         "source": memory.source.uri,
         "lines": None if memory.source.lines is None else list(memory.source.lines),
         "session": memory.session,

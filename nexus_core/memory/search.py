@@ -42,7 +42,7 @@ from nexus_core.memory.words import (
     split_words,
 )
 from nexus_core.text.safety import one_line
-from nexus_core.text.secrets import redact, redact_json
+from nexus_core.text.secrets import redact, redact_beginning, redact_json
 from nexus_core.types.base import dataclass
 from nexus_core.types.messages import ROLES, Reasoning, Text, ToolCall, ToolResult
 from nexus_core.types.payloads import InputPayload
@@ -376,6 +376,9 @@ def _check_types(query: StepQuery) -> None:
         if not isinstance(value, kinds) or isinstance(value, bool):
             shown = repr(value) if isinstance(value, str) else f"of type {type(value).__name__}"
             raise UsageError(f"{field} of a search must not be {shown}", hint=f"write {wanted}")
+        if isinstance(value, tuple | list) and (others := [each for each in value if not isinstance(each, str)]):
+            what = f"{field} of a search must not have a value of type {type(others[0]).__name__}"
+            raise UsageError(what, hint=f"write {wanted}")
 
 
 def _check_query(query: StepQuery) -> None:
@@ -512,7 +515,7 @@ def _build_result(
             own = {id_: step for id_, step in steps.items() if _read_turn_sender(ledger, step) == query.sender}
             others += len(steps) - len(own)
             steps = own
-        others_said = _read_answers(index, best, read_steps, set(words)) if query.with_answers else {}
+        others_said = _read_answers(index, best, steps, read_steps, set(words)) if query.with_answers else {}
         if unnamed := {each.id >> TURN_BITS for each in best} - names.keys():
             names |= _name_sessions(ledger, index, query, unnamed)
         for each in best:
@@ -545,9 +548,9 @@ class _AdjacentMessage(NamedTuple):
 
 
 def _read_answers(
-    index: StepIndex, hits: Sequence[ScoredStep], read_steps: StepReader, stems: set[str]
+    index: StepIndex, hits: Sequence[ScoredStep], of_hits: Mapping[int, Step], read_steps: StepReader, stems: set[str]
 ) -> dict[int, _AdjacentMessage]:
-    """Return the adjacent question or reply of each hit, by hit id."""
+    """Return the question or reply of the same turn beside each hit, by hit id."""
     wanted: dict[int, tuple[int, bool]] = {}
     for each in hits:
         if each.facts.role == "assistant":
@@ -565,7 +568,8 @@ def _read_answers(
     steps = read_steps([ScoredStep(0.0, beside, facts[beside]) for beside, _ in found.values()]) if found else {}
     quoted: dict[int, _AdjacentMessage] = {}
     for id_, (beside, is_question) in found.items():
-        if beside in steps:
+        # Another turn may be that of another sender.
+        if beside in steps and id_ in of_hits and steps[beside].turn == of_hits[id_].turn:
             text = find_snippet(steps[beside], stems, MAX_ANSWER_CHARACTERS)
             quoted[id_] = _AdjacentMessage(text if is_question else "", "" if is_question else text, steps[beside].id)
     return quoted
@@ -650,9 +654,8 @@ def find_snippet(step: Step, stems: set[str], most: int, facets: Collection[Step
     # Redacted before it is cut: a part of a secret is not recognized as one.
     name = redact(name).text[: most // 2]
     room = most - len(name)
-    source = best[:_MAX_SNIPPET_SOURCE]
-    hidden = redact(source).text
-    if hidden != source:
+    hidden = redact_beginning(best, _MAX_SNIPPET_SOURCE)
+    if hidden != best[:_MAX_SNIPPET_SOURCE]:
         best_at, _ = _find_window(hidden, stems, room)
     best = hidden
     start = _find_word_start(best, best_at)

@@ -222,7 +222,8 @@ def read_indexed_text(kind: str, messages: str | Sequence[Mapping[str, Any]]) ->
     if kind == "compaction":
         said, rest = "", f"{said}\n{rest}"
     if not speaker and (named := _SPEAKER.match(said)):
-        speaker, said = named[1], said[named.end() :]
+        # A word before a colon is found by the speaker's stem; of two words each is searched for.
+        speaker, said = named[1], said if " " in named[1] else said[named.end() :]
     first, more = said[:MAX_SAID_CHARACTERS], said[MAX_SAID_CHARACTERS:]
     if more:
         rest = f"{more}\n{rest}"

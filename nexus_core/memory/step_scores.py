@@ -51,6 +51,11 @@ REST_WEIGHT = 0.5
 """Weight of a word in a tool result."""
 LENGTH_WEIGHT, SATURATION = 0.4, 1.2
 NAME_WEIGHT, SPEAKER_FACTOR = 0.5, 1.3
+MAX_LABEL_TURNS, MAX_LABEL_SHARE = 4, 20
+"""Turns, and the part of a scope, up to which a word before a colon is a label ("Deadline: …") and no speaker.
+
+A label counts as a word of its turns.
+"""
 FRAME_WEIGHT = 0.5
 """How much a word counts that only frames a question: its answer seldom has it."""
 QUESTION_FACTOR, TIME_FACTOR, DATE_FACTOR = 0.85, 1.2, 2.0
@@ -232,12 +237,17 @@ def _look_up_words(index: StepIndex, text: str, scope: StepScope, frame: Collect
     turns = scope.turns
     limit = next((places for most, places in PLACES_BY_TURNS if turns <= most), MAX_POSTINGS)
     words = find_query_words(text)
-    named = _find_named_speakers(index, words, scope)
+    named = _find_named_speakers(index, words, scope, limit)
     found: list[tuple[float, list[int]]] = []
     known: set[str] = set()
     total = 0.0
-    for word, places in zip(words, index.find_postings([each.stem for each in words], scope.spans, limit), strict=True):
-        speaker = named.get(word.text, 0)
+    of_words = index.find_postings([each.stem for each in words], scope.spans, limit)
+    is_only_named = not any(of_words)
+    for word, of_word in zip(words, of_words, strict=True):
+        speaker, own = named.get(word.text, (0, []))
+        places = of_word
+        if is_only_named or 0 < len(own) <= max(MAX_LABEL_TURNS, turns // MAX_LABEL_SHARE):
+            speaker, places = 0, [*{*of_word, *own}]
         if places or speaker:
             known.add(word.stem)
         frequency = len(places) if len(places) < limit else _estimate_frequency(places, scope.spans, turns)
@@ -252,16 +262,22 @@ def _look_up_words(index: StepIndex, text: str, scope: StepScope, frame: Collect
             found.append((weight, searched))
     least = MIN_WEIGHT_SHARE * max([weight for weight, _ in found], default=0.0)
     scored = [_WordPostings(weight, _weight_turns(places)) for weight, places in found if weight >= least]
-    numbers = {*named.values()}
+    numbers = {number for number, _ in named.values()}
     return _FoundWords(scored, known, numbers.pop() if len(numbers) == 1 else 0, total or 1.0)
 
 
-def _find_named_speakers(index: StepIndex, words: Sequence[QueryWord], scope: StepScope) -> dict[str, int]:
-    """Return the numbers of speakers in a question, by name."""
+def _find_named_speakers(
+    index: StepIndex, words: Sequence[QueryWord], scope: StepScope, limit: int
+) -> dict[str, tuple[int, list[int]]]:
+    """Return the numbers of speakers in a question, each with the places of their turns, by name."""
     speakers = index.find_speakers()
     names = [word.text for word in words if word.text in speakers]
-    turns = index.find_postings([build_speaker_stem(name) for name in names], scope.spans, 1)
-    return {name: speakers[name] for name, places in zip(names, turns, strict=True) if places}
+    turns = index.find_postings([build_speaker_stem(name) for name in names], scope.spans, limit)
+    return {
+        name: (speakers[name], [place & ~1 for place in places])
+        for name, places in zip(names, turns, strict=True)
+        if places
+    }
 
 
 def _weigh_word(word: QueryWord, speaker: int, frame: Collection[str]) -> float:

@@ -12,6 +12,7 @@ from math import log
 from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.memory.words import find_query_words, find_stems, split_words
+from nexus_core.text.secrets import redact_beginning
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -84,4 +85,5 @@ def rank_texts(
 
 @lru_cache(maxsize=4096)  # the texts of a source are the same in every turn
 def _find_text_stems(text: str) -> frozenset[str]:
-    return frozenset(find_stems(split_words(text[:MAX_TEXT_CHARACTERS])))
+    # The words that match are shown and stored as the reason of a memory: a secret must not be one.
+    return frozenset(find_stems(split_words(redact_beginning(text, MAX_TEXT_CHARACTERS))))

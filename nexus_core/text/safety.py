@@ -361,6 +361,7 @@ MARKER_HEADINGS = (
     "## Active Configuration",
     "## MCP Servers",
     "## Active MCP Servers",
+    "# Recalled memories",
     "## Recalled episode…",
     "## Recalled note…",
     "## Recalled preference…",

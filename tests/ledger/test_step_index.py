@@ -554,7 +554,9 @@ def test_snippet_of_a_tool_call_has_its_arguments(ledger: StoreLedger) -> None:
 
 
 def test_question_and_answer_are_read_with_each_other(ledger: StoreLedger) -> None:
-    ledger.create("talk", steps=[spoken("user", "Who keeps the keys?"), spoken("assistant", "Ada, in the drawer.")])
+    asked = NewStep(kind="input", messages=(Message("user", "Who keeps the keys?"),))
+    replied = NewStep(kind="reply", closes=True, messages=(Message("assistant", "Ada, in the drawer."),))
+    ledger.create("talk", steps=[asked, replied])
 
     [answer] = search_steps(ledger, StepQuery(text="drawer", with_answers=True, limit=1)).hits
     [question] = search_steps(ledger, StepQuery(text="keys", with_answers=True, limit=1)).hits

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from nexus_core import Nexus, hookimpl
+from nexus_core import Nexus, UsageError, hookimpl
 from nexus_core.plugin import Memory, MemoryQuery, MemorySource, Text
 from nexus_core.testing import check_plugin, write_files
 from nexus_plugins.memory.call import RecallTool
@@ -496,3 +497,69 @@ def test_the_check_of_a_plugin_searches_its_sources() -> None:
 def test_facets_of_a_source_that_no_query_can_require_are_refused(facets: Any, problem: str) -> None:
     with pytest.raises(ValueError, match=f"^{problem}"):
         MemorySource(name="wiki", search=lambda _: [], facets=facets)
+
+
+# ---- what must not be told ------------------------------------------------------------------------------------------
+
+TOKEN = "ghp_" + "abcdefghijklmnopqrstuvwxyz" + "0123456789"
+
+
+def test_the_answer_to_another_sender_does_not_come_with_a_question(nexus: Nexus) -> None:
+    room = nexus.session("room", model="gpt-4o")
+    room.ask("When does the payroll export with the quarterly rollover run?", source="bob")
+    room.interrupt()
+    room.ask("And me?", source="ada")
+    room.record(says("Your salary, Ada, is 5123 EUR."))
+
+    asked = nexus.request(session="other", source="bob")
+    sources = nexus.host.memory_sources(asked, nexus.load(), nexus.ledger)
+    query = MemoryQuery(text="When does the payroll export run again?", directory=nexus.cwd, identity="bob")
+    found = sources.get("episodes").search(query)
+
+    assert found
+    assert not any("5123" in each.text for each in found)
+
+
+def test_the_reason_and_the_title_of_a_memory_have_no_secret(cli: Cli, nexus_home: Path) -> None:
+    name = "memory/how-to-push-with-the-new-token.md"
+    write_files(nexus_home, {name: f"Push with {TOKEN}\nThe deploy token is for pushes.\n"})
+
+    outcome = cli("memory", "search", f"deploy token {TOKEN}", "--json")
+
+    [memory] = json.loads(outcome.out)["memories"]
+    assert "deploy" in memory["reason"]
+    assert TOKEN[4:] not in outcome.out
+
+
+def test_a_snippet_has_no_part_of_a_secret_at_the_end_of_what_is_read(nexus: Nexus) -> None:
+    start = ("lorem ipsum " * 2000)[: 20_000 - len("zephyr quokka token ") - 30]
+    say(nexus, "long", "hi", f"{start}zephyr quokka token {TOKEN} end")
+
+    hits = nexus.search("zephyr quokka token", session="long").hits
+
+    assert hits
+    assert not any("ghp_" in hit.text for hit in hits)
+
+
+def test_more_notes_than_are_read_are_named_and_not_added(cli: Cli, nexus_home: Path) -> None:
+    write_files(nexus_home, {f"memory/a{number:05}.md": f"About topic{number}.\n" for number in range(2_001)})
+
+    added = cli("memory", "add", "The gate code is kept at the reception desk.")
+    found = cli("memory", "search", "topic7")
+
+    assert (added.code, found.code) == (3, 0)
+    assert "there are 2,000 notes, and more are not read" in added.err
+    assert "only the first 2,000 notes by name are read; left out: 1" in found.err
+
+
+# ---- wrong arguments ------------------------------------------------------------------------------------------------
+
+
+def test_recall_of_no_memories_is_an_error(nexus: Nexus) -> None:
+    with pytest.raises(UsageError, match="the limit is 0"):
+        nexus.recall("anything", limit=0)
+
+
+def test_search_without_a_session_of_another_type_is_an_error(nexus: Nexus) -> None:
+    with pytest.raises(UsageError, match="exclude_sessions of a search must not have a value of type int"):
+        nexus.search("anything", exclude_sessions=(5,))

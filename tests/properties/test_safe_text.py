@@ -155,6 +155,7 @@ STRUCTURE = re.compile(
     r"|##(?:(?:subagent|active) configuration|environment|(?:active )?mcp servers)#*"
     r"|##(?:default|global|ancestor|project) configuration(?:\(.*\))?#*"
     r"|##(?:workspace rules|(?:claude|codex|gemini) instructions)\(.*\)#*"
+    r"|#recalled memories"
     r"|##recalled (?:episode|note|preference|skill).*"
     r"|\[(?:core_identity|capabilities|shared_memory(?: count=.*)?|friends_info|this_moment)\]"
     r"|-{3,} ?(?:begin|end) (?:documentation|summary).*"

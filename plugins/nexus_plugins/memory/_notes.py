@@ -76,7 +76,7 @@ def add_note(request: Request, memory: Memory) -> str:
     """Write a note to the user's or the project's directory. Return its path.
 
     Raises:
-        FileError: It cannot be written.
+        FileError: It cannot be written, or would not be read because there are too many.
     """
     is_local = memory.source.layer == "local"
     directory = (request.cwd / ".nexus3" if is_local else request.home) / DIRECTORY
@@ -84,6 +84,9 @@ def add_note(request: Request, memory: Memory) -> str:
         hint = "remove the link, or leave out --project"
         raise FileError("a link leads out of the project, so nothing is written there", where=str(directory), hint=hint)
     make_directories(directory, mode=0o755 if is_local else 0o700)
+    if len(_list_names(str(directory))) >= MAX_NOTES:
+        hint = "delete notes that are no longer true"
+        raise FileError(f"there are {MAX_NOTES:,} notes, and more are not read", where=str(directory), hint=hint)
     name = "-".join(re.findall(r"[^\W_]+", (memory.title or memory.text).casefold())[:MAX_NAME_WORDS]) or "note"
     created = datetime.fromtimestamp(memory.time / 1000, tz=UTC).date().isoformat()
     origin = "" if memory.source.uri == "caller:" else f"source: {json.dumps(memory.source.uri, ensure_ascii=False)}\n"
@@ -115,6 +118,11 @@ def remove_note(request: Request, loaded: LoadedLayers, memory: Memory) -> str:
 def read_notes(request: Request, loaded: LoadedLayers) -> FoundNotes:
     """Read the notes of the user and of the project."""
     found = FoundNotes([], [])
+    for layer in _list_note_layers(request, loaded):
+        directory = layer.directory / DIRECTORY
+        if (number := len(_list_names(str(directory))) - MAX_NOTES) > 0:
+            what = f"only the first {MAX_NOTES:,} notes by name are read; left out: {number:,}"
+            found.findings.append(Finding(_FINDING, what, directory))
     for layer, path in _list_files(request, loaded):
         parsed = _read_cached(layer, path)
         found.findings.extend(parsed.findings)
@@ -176,17 +184,26 @@ def _parse_file(layer: Layer, path: Path) -> _ParsedNote:
 
 
 def _list_files(request: Request, loaded: LoadedLayers) -> Iterator[tuple[Layer, str]]:
-    """Yield the layer and path of each note file, the user's first."""
+    """Yield the layer and path of each note file that is read, the user's first."""
+    for layer in _list_note_layers(request, loaded):
+        directory = str(layer.directory / DIRECTORY)
+        yield from ((layer, f"{directory}{os.sep}{name}") for name in _list_names(directory)[:MAX_NOTES])
+
+
+def _list_note_layers(request: Request, loaded: LoadedLayers) -> list[Layer]:
+    """Return the layers whose notes are read, the user's first."""
     usable = [layer for layer in loaded.layers if not layer.only_rules and layer.scope != "defaults"]
     if all(layer.directory != request.home for layer in usable):  # a user without instructions may have notes
         usable.insert(0, Layer("global", request.home, "global"))
-    for layer in usable:
-        directory = str(layer.directory / DIRECTORY)
-        names: list[str] = []
-        with suppress(OSError):
-            names = sorted(os.listdir(directory))  # noqa: PTH208 - a Path for each note costs more than its status
-        notes = [name for name in names if name.endswith(".md") and not name.startswith(".")]
-        yield from ((layer, f"{directory}{os.sep}{name}") for name in notes[:MAX_NOTES])
+    return usable
+
+
+def _list_names(directory: str) -> list[str]:
+    """Return the names of the note files in a directory, in order."""
+    names: list[str] = []
+    with suppress(OSError):
+        names = sorted(os.listdir(directory))  # noqa: PTH208 - a Path for each note costs more than its status
+    return [name for name in names if name.endswith(".md") and not name.startswith(".")]
 
 
 def _read_note(layer: Layer, path: Path, text: str, findings: list[Finding]) -> Memory | None:

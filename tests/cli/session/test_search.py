@@ -175,6 +175,15 @@ def test_ranked_json_has_the_keys_of_the_exact_one_and_the_score(cli: Cli, talk:
     assert 0 < ranked["coverage"] < 1
 
 
+@pytest.mark.parametrize("label", ["Deadline", "Release Notes"])
+def test_the_words_of_a_label_are_found(cli: Cli, talk: Talk, label: str) -> None:
+    talk("one", f"{label}: the report is due on Monday.", "Something else about the report.")
+
+    [hit, *_] = json.loads(cli("session", "search", label.lower(), "--json").out)["found"]
+
+    assert hit["text"].startswith(f"{label}: the report")
+
+
 def test_filters_restrict_a_ranked_search(cli: Cli, talk: Talk, tmp_path: Path) -> None:
     talk("bread", "How much rye flour?")
 
