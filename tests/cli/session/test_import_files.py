@@ -112,6 +112,17 @@ def test_what_was_repaired_and_what_was_skipped_is_told_with_the_reason(cli: Cli
     assert "claude-s-1: its last turn is open: `nexus session record claude-s-1` says what it waits for" in outcome.err
 
 
+def test_open_turns_of_several_sessions_are_named_in_one_line(cli: Cli, work: Path) -> None:
+    for name in ("s", "t"):
+        lines = format_lines(user("u", None, f"Hello {name}"), calls("a", "u", "t1")).replace("s-1", f"{name}-1")
+        (work / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+
+    outcome = cli("session", "import", "s.jsonl", "t.jsonl")
+
+    assert outcome.err.count("open") == 2  # the second is in the name of an option
+    assert "the last turn of 2 sessions is open (claude-s-1, claude-t-1): `nexus session record NAME` says" in outcome.err
+
+
 def test_what_is_said_about_an_open_turn_can_be_typed(cli: Cli, work: Path) -> None:
     (work / "s.jsonl").write_text(format_lines(user("u", None), calls("a", "u", "t1")), encoding="utf-8")
     outcome = cli("session", "import", "s.jsonl", "--name", "my talk")

@@ -391,6 +391,8 @@ def count_repairs(transcript: Transcript, dialects: DialectRegistry) -> dict[str
 
 _MAX_NOTES = 5
 """Notes on a file to print; --json has all of them."""
+_MAX_LISTED_SESSIONS = 5
+"""Sessions with an open turn to name."""
 _OUTCOME_NOUNS: dict[ReaderOutcome, tuple[str, str]] = {
     "message": ("message", "messages"),
     "merged": ("entry merged into another", "entries merged into others"),
@@ -478,6 +480,8 @@ def print_outcomes(cli: CliContext, outcomes: Sequence[ImportOutcome], *, dry_ru
             cli.console.message(visible_line(line))
         for warning in _list_warnings(outcome):
             cli.console.warning(visible_line(warning))
+    for line in _describe_open_turns(outcomes):
+        cli.console.message(visible_line(line))
 
 
 def _describe_change(change: SessionOutcome, *, dry_run: bool) -> str:
@@ -508,11 +512,20 @@ def _describe_outcome(outcome: ImportOutcome) -> Iterator[str]:
     if outcome.repaired:
         listed = ", ".join(f"{number:,} {code}" for code, number in outcome.repaired.items())
         yield f"{outcome.file}: repaired each time it is sent: {listed}"
-    for change in outcome.sessions:
-        if change.is_open and change.what != "same":
-            record = f"nexus session record {quote(change.label)}"
-            hint = f"`{record}` says what it waits for, --discard-open-turn gives it up"
-            yield f"{change.label}: its last turn is open: {hint}"
+
+
+def _describe_open_turns(outcomes: Iterable[ImportOutcome]) -> Iterator[str]:
+    """Yield a line about the sessions whose last turn is open, all of them together."""
+    changes = (change for outcome in outcomes for change in outcome.sessions)
+    labels = [change.label for change in changes if change.is_open and change.what != "same"]
+    give_up = "--discard-open-turn gives it up"
+    if len(labels) == 1:
+        record = f"nexus session record {quote(labels[0])}"
+        yield f"{labels[0]}: its last turn is open: `{record}` says what it waits for, {give_up}"
+    elif labels:
+        listed = ", ".join(labels[:_MAX_LISTED_SESSIONS]) + ", …" * (len(labels) > _MAX_LISTED_SESSIONS)
+        record = f"`nexus session record NAME` says what it waits for, {give_up}"
+        yield f"the last turn of {len(labels):,} sessions is open ({listed}): {record}"
 
 
 def _list_warnings(outcome: ImportOutcome) -> Iterator[str]:
