@@ -120,7 +120,9 @@ def test_open_turns_of_several_sessions_are_named_in_one_line(cli: Cli, work: Pa
     outcome = cli("session", "import", "s.jsonl", "t.jsonl")
 
     assert outcome.err.count("open") == 2  # the second is in the name of an option
-    assert "the last turn of 2 sessions is open (claude-s-1, claude-t-1): `nexus session record NAME` says" in outcome.err
+    assert (
+        "the last turn of 2 sessions is open (claude-s-1, claude-t-1): `nexus session record NAME` says" in outcome.err
+    )
 
 
 def test_what_is_said_about_an_open_turn_can_be_typed(cli: Cli, work: Path) -> None:
