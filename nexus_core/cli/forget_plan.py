@@ -21,7 +21,7 @@ from nexus_core.errors import UsageError
 from nexus_core.memory.distinctive_words import find_distinctive_words
 from nexus_core.memory.forgotten_memories import hide_file_name, record_forgotten_memories
 from nexus_core.memory.words import find_query_words
-from nexus_core.request.memories import InjectedMemory
+from nexus_core.request.memories import InjectedMemory, find_sessions_with
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import shorten
 from nexus_core.text.secrets import redact
@@ -82,7 +82,7 @@ class ForgetPlan(NamedTuple):
         asked: What the user asked for.
         matched: Memories that sources list.
         injected: Memories that sessions were given, also those that later calls do not have any more.
-        holders: The steps to take out of the index by the name of a session that has them.
+        holders: The steps to take out of the index by the name of each session that has them.
         facts: The words of what is forgotten.
         queries: Texts that find it, each with the question that it asks: user messages that it was recalled for, and
             its own words, which ask nothing.
@@ -126,14 +126,18 @@ class ForgetPlan(NamedTuple):
             ]
             for source, memory in self.matched
         ]
+        named: set[str] = set()
         for label, steps in self.holders.items():
+            new = [step for step in steps if step.id not in named]
+            named.update(step.id for step in new)
+            removed = f"{format_count(len(new), 'step')} removed from the search index" if new else ""
+            again = len(steps) - len(new)
+            shared = f"shares {format_count(again, 'step')} named above" if again else ""
             listed = [
-                f"{STEP_PREFIX}{step.id}: {excerpt_text(read_step_text(step))}" for step in steps[:_MAX_LISTED_STEPS]
+                f"{STEP_PREFIX}{step.id}: {excerpt_text(read_step_text(step))}" for step in new[:_MAX_LISTED_STEPS]
             ]
-            more = [f"{len(steps) - len(listed):,} more"] if len(steps) > len(listed) else []
-            places.append(
-                [f"session {label}: {format_count(len(steps), 'step')} removed from the search index", *listed, *more]
-            )
+            more = [f"{len(new) - len(listed):,} more"] if len(new) > len(listed) else []
+            places.append([f"session {label}: {', '.join(filter(None, [removed, shared]))}", *listed, *more])
         for label in list_given_sessions(self.sent):
             given = dict.fromkeys(f"{each.title}, {each.place}" for each in self.sent if each.session == label)
             places.append([f"session {label}: left out of its next calls", *given])
@@ -293,22 +297,14 @@ def _read_question(ledger: Ledger, step: Step) -> str:
 
 
 def _find_holders(ledger: Ledger, names: Collection[str]) -> dict[str, list[Step]]:
-    """Return the steps to remove from the index, by session name."""
-    from nexus_core.thread.lookup import is_in_thread
-
+    """Return the steps to remove from the index, by the name of each session that has them."""
     found_steps = (ledger.step(name) for name in sorted(names))
     steps = [step for step in found_steps if step is not None and step.messages and step.kind != "sealed"]
     found: dict[str, list[Step]] = {}
-    known: set[str] = set()
-    for record in ledger.sessions(status=None):
+    for record, inside in find_sessions_with(ledger, steps):
         tip = None if record.tip is None else ledger.step(record.tip)
-        inside = [] if tip is None else [step for step in steps if is_in_thread(ledger, step, tip)]
-        if not inside or tip is None:
-            continue
-        here = {each.id: each for each in (*inside, *_list_compactions(ledger, tip, min(s.position for s in inside)))}
-        if new := [step for name, step in here.items() if name not in known]:
-            found[record.label] = new
-            known.update(here)
+        compactions = () if tip is None else _list_compactions(ledger, tip, min(step.position for step in inside))
+        found[record.label] = [*{step.id: step for step in (*inside, *compactions)}.values()]
     return found
 
 
@@ -341,10 +337,14 @@ def apply_forget_plan(nexus: Nexus, plan: ForgetPlan) -> list[str]:
         removed=map(hide_file_name, removed),
         calls=list_given_sessions(plan.sent),
     )
+    recorded: set[str] = set()
     for label in sorted({*list_given_sessions(plan.sent), *plan.holders}):
-        session = nexus.session(label, any_directory=True)
-        steps = [step.id for step in plan.holders.get(label, ())]
-        session.forget_memories([each.id for each in plan.sent if each.session == label], steps=steps)
+        ids = [each.id for each in plan.sent if each.session == label]
+        # The other sessions that share a step record it at the same time.
+        steps = [step.id for step in plan.holders.get(label, ()) if step.id not in recorded]
+        recorded.update(steps)
+        if ids or steps:
+            nexus.session(label, any_directory=True).forget_memories(ids, steps=steps)
     return removed
 
 

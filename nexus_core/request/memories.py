@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from nexus_core.request.static_context import StaticContext
     from nexus_core.thread.cache import MessageSizer, ThreadCache
     from nexus_core.thread.state import SessionState
-    from nexus_core.types.ledger import Ledger, SessionRecord
+    from nexus_core.types.ledger import Ledger, SessionRecord, Step
     from nexus_core.types.prompt import Section
     from nexus_core.types.request import Request
 
@@ -323,6 +323,25 @@ def list_injected_memories(ledger: Ledger, record: SessionRecord) -> list[Inject
                 first = step.id if known is None else known.step
                 found["", name] = InjectedMemory(name, section.title, source, reason, record.label, first, "", is_sent)
     return list(found.values())
+
+
+def find_sessions_with(ledger: Ledger, steps: Collection[Step]) -> Iterator[tuple[SessionRecord, list[Step]]]:
+    """Yield the sessions that have some steps, each with these; forks share steps."""
+    for record in ledger.sessions(status=None) if steps else ():
+        ends = {} if record.tip is None else _find_branch_ends(ledger, record.tip)
+        if inside := [step for step in steps if step.position <= ends.get(step.branch, -1)]:
+            yield record, inside
+
+
+def _find_branch_ends(ledger: Ledger, tip: str) -> dict[str, int]:
+    """Return the last position of a thread on each of its branches."""
+    ends: dict[str, int] = {}
+    end = ledger.step(tip)
+    while end is not None:
+        ends[end.branch] = end.position
+        first = ledger.step(end.branch)
+        end = None if first is None or first.parent is None else ledger.step(first.parent)
+    return ends
 
 
 def build_forget_step(

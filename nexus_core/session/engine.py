@@ -378,23 +378,46 @@ class Engine:
 
     def forget_memories(self, ids: Iterable[str], *, steps: Iterable[str] = ()) -> Operation[bool]:
         """Send some memories no more, and take steps out of the index; False if nothing changes."""
-        from nexus_core.request.memories import build_forget_step
+        from nexus_core.request.memories import find_sessions_with
 
-        ledger, names = self._thread.runtime.ledger, frozenset(read_texts(ids, "ids"))
+        runtime, names = self._thread.runtime, frozenset(read_texts(ids, "ids"))
         named = read_texts(steps, "steps")
 
+        def forget() -> bool:
+            found: dict[str, Step] = {}
+            if named:
+                tip = self._thread.read().tip
+                for name in named:
+                    step = tip and find_step(runtime.ledger, name, tip)
+                    if step is None:
+                        raise UsageError(f"there is no step {name!r} in session {self.label!r}")
+                    found[step.id] = step
+            if not self._append_forget_step(names, [*found]):
+                return False
+            # Deleting a session erases what it recorded, but not the steps that forks share with it.
+            for record, shared in find_sessions_with(runtime.ledger, found.values()):
+                if record.label != self.label:
+                    other = open_engine(runtime, record.label, any_directory=True)
+                    other._append_forget_step(frozenset(), [step.id for step in shared])  # noqa: SLF001 - same class
+            return True
+
+        return (yield from blocking(forget))
+
+    def _append_forget_step(self, ids: frozenset[str], steps: Sequence[str]) -> bool:
+        """Append the step that says what is forgotten; False if nothing changes."""
+        from nexus_core.request.memories import build_forget_step
+
+        ledger = self._thread.runtime.ledger
+
         def decide(state: SessionState) -> NewStep | None:
-            found = {name: state.tip and find_step(ledger, name, state.tip) for name in named}
-            if missing := [name for name, step in found.items() if step is None]:
-                raise UsageError(f"there is no step {missing[0]!r} in session {self.label!r}")
-            built = build_forget_step(ledger, state, names, [step.id for step in found.values() if step])
+            built = build_forget_step(ledger, state, ids, steps)
             if built is None:
                 return None
             if built[1]:
                 ledger.put_blob(built[1])
             return built[0]
 
-        return (yield from blocking(self._thread.append_decided, decide)) is not None
+        return self._thread.append_decided(decide) is not None
 
     def _compact_automatically(self, state: SessionState, plan: CallPlan) -> Operation[AutoCompactionOutcome]:
         """Summarize earlier turns because the next call requires it; once per turn if every summarizer fails."""

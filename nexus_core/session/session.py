@@ -274,7 +274,8 @@ class Session:
 
         Args:
             ids: The ids of the memories, as `nexus memory list` prints them.
-            steps: The ids of steps of this session that no search finds any more. They stay in the ledger.
+            steps: The ids of steps of this session that no search finds any more. They stay in the ledger. Every
+                session that shares them records it.
 
         Returns:
             False if no later call would have had one of them, and no step is named.

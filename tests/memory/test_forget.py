@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -287,3 +289,67 @@ def test_the_question_shows_the_first_words_and_no_means_nothing(
     assert outcome.err.index(NOTE) < outcome.err.index("Forget it?")
     assert ("Nothing was forgotten." in outcome.err, note.exists()) == (reply == "n", reply == "n")
     assert ("Forgotten: 1 place." in outcome.err) == (reply == "y")
+
+
+# ---- sessions that share steps --------------------------------------------------------------------------------------
+
+
+def fork(work: Path, session: str, name: str) -> None:
+    with Nexus(work, defaults=False) as nexus:
+        nexus.session(session).fork(name)
+
+
+def rebuild_index(work: Path) -> None:
+    """Change the version of the index, so that the next search builds it anew."""
+    with Nexus(work, defaults=False) as nexus:
+        path = nexus.ledger.url.removeprefix("sqlite:///")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("update search_state set value = '0' where name = 'version'")
+
+
+@pytest.mark.parametrize("deleted", [["orig"], ["fork"], ["third", "fork"]])
+def test_steps_that_forks_share_stay_forgotten_when_one_is_deleted(cli: Cli, work: Path, deleted: list[str]) -> None:
+    talk(work, "orig", "The parrot invoice is number 4471.", "Yes, parrot invoice 4471.")
+    fork(work, "orig", "fork")
+    talk(work, "fork", "And bananas?", "Fine.")
+    fork(work, "fork", "third")
+    assert cli("session", "archive", "third").code == 0
+
+    code, report = forget(cli, "parrot invoice")
+    for session in deleted:
+        assert cli("session", "delete", session, "--yes").code == 0
+    rebuild_index(work)
+
+    assert (code, len(report["steps"]), report["stays_in"]) == (0, 2, ["fork", "orig", "third"])
+    assert "parrot" not in find_texts(cli, "parrot invoice")
+    assert cli("ledger", "verify").code == 0
+
+
+def test_the_report_of_forget_counts_a_shared_step_once(cli: Cli, work: Path) -> None:
+    talk(work, "orig", "The parrot invoice is number 4471.", "Yes, parrot invoice 4471.")
+    fork(work, "orig", "fork")
+    talk(work, "fork", "The parrot invoice again?")
+
+    shown = cli("memory", "forget", "parrot invoice", "--dry-run").err
+    outcome = cli("memory", "forget", "parrot invoice", "--yes")
+
+    for text in (shown, outcome.err):
+        assert text.count(": The parrot invoice is number 4471.") == 1
+        assert "session fork: 3 steps removed from the search index\n" in text
+        assert "session orig: shares 2 steps named above\n" in text
+        assert re.findall("`nexus session delete (.*)` erases", text) == ["fork", "orig"]
+    with Nexus(work, defaults=False) as nexus:
+        assert [record.status for record in nexus.ledger.sessions(status=None)] == ["active", "active"]
+
+
+def test_a_fork_in_memory_stays_forgotten_when_the_other_is_deleted(work: Path) -> None:
+    with Nexus(work, defaults=False, ledger="memory:") as nexus:
+        session = nexus.session("orig", model="gpt-4o")
+        session.ask("The parrot invoice is number 4471.")
+        session.record(says("Yes."))
+        forked = session.fork("fork")
+        forked.ask("And bananas?")
+        forked.forget_memories([], steps=[hit.step for hit in nexus.search("parrot").hits])
+        nexus.delete_session("fork")
+
+        assert nexus.search("parrot").hits == ()

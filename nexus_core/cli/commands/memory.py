@@ -415,7 +415,7 @@ def forget(
         is_done = not dry_run and (yes or _confirm(cli, plan))
         removed = apply_forget_plan(nexus, plan) if is_done else []
         proof = prove_forgotten(nexus, given, plan) if is_done else ForgetProof()
-    stays = sorted({*plan.holders, *list_given_sessions(plan.sent), *filter(None, [asked.session])})
+    stays = sorted({*plan.holders, *list_given_sessions(plan.injected), *filter(None, [asked.session])})
     if json:
         facts = {"schema": 1, "target": asked.what, "dry_run": not is_done, "deleted_files": removed}
         ids = sorted({memory.id for _, memory in plan.matched} | {each.id for each in plan.sent})
