@@ -6,6 +6,7 @@ import re
 import time
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
+from unicodedata import normalize
 
 from nexus_core.cli.memory_lookup import (
     STEP_PREFIX,
@@ -39,9 +40,8 @@ _MIN_TEXT_LETTERS = 4
 """Letters and digits of a text to forget: a few are in nearly every step."""
 _FIRST_UNSPACED = "\u0e00"
 """The first character of the scripts that are written without spaces."""
+_ASCII_WORD = re.compile("[a-z0-9]+")
 SHOWN_CHARACTERS = 60
-_MAX_STEPS_WITH_TEXT = 10_000
-"""Steps of one session that `forget` of a text finds."""
 _MAX_LISTED_STEPS = 5
 """Steps of one session that `forget` prints."""
 _MAX_FACTS = 20
@@ -144,8 +144,22 @@ class ForgetPlan(NamedTuple):
         return places
 
 
-def read_forget_target(nexus: Nexus, name: str, memories: Sequence[Memory], given: GivenMemories) -> ForgetSelection:
+def read_forget_target(
+    nexus: Nexus,
+    name: str,
+    memories: Sequence[Memory],
+    given: GivenMemories,
+    *,
+    advance: Callable[[int], None] = lambda _: None,
+) -> ForgetSelection:
     """Return the selection that a text names, or all memories with that text.
+
+    Args:
+        nexus: The Nexus.
+        name: The text.
+        memories: The memories that sources list.
+        given: The memories that sessions were given.
+        advance: Called with the number of steps that were looked through for a text.
 
     Raises:
         UsageError: It is empty, names several memories, or is too short for a text.
@@ -182,32 +196,42 @@ def read_forget_target(nexus: Nexus, name: str, memories: Sequence[Memory], give
     has_text = _build_matcher(text)
     ids = {memory.id for memory in memories if has_text(memory.text)}
     uris = {memory.source.uri for memory in memories if memory.id in ids and not memory.source.is_file}
-    uris |= {f"{STEP_PREFIX}{step.id}" for step in _find_steps_with(nexus, text, has_text)}
+    uris |= {f"{STEP_PREFIX}{step.id}" for step in _find_steps_with(nexus.ledger, text, has_text, advance)}
     return ForgetSelection("that text", ids=frozenset(ids), uris=frozenset(uris), text=text)
 
 
 def _build_matcher(text: str) -> Callable[[str], bool]:
-    """Return a predicate for texts with these whole words."""
-    words = text.casefold().split()
+    """Return a predicate for texts with these whole words, in any letter case and any form of accents."""
+    words = _fold_text(text).split()
     # Scripts without spaces have no word boundaries.
     before = r"(?<!\w)" if words[0][0].isalnum() and words[0][0] < _FIRST_UNSPACED else ""
     after = r"(?!\w)" if words[-1][-1].isalnum() and words[-1][-1] < _FIRST_UNSPACED else ""
     pattern = re.compile(before + r"\s+".join(map(re.escape, words)) + after)
-    return lambda other: pattern.search(other.casefold()) is not None
+    return lambda other: pattern.search(_fold_text(other)) is not None
 
 
-def _find_steps_with(nexus: Nexus, text: str, has_text: Callable[[str], bool]) -> Iterator[Step]:
-    """Yield the steps of all sessions that contain a text."""
-    from nexus_core.ledger.search import search_session
+def _fold_text(text: str) -> str:
+    """Return a text without differences of letter case, and with composed accents."""
+    return text.casefold() if text.isascii() else normalize("NFC", normalize("NFD", text).casefold())
 
-    ledger = nexus.ledger
-    for record in ledger.sessions(status=None):
-        found = search_session(ledger, record, text, limit=_MAX_STEPS_WITH_TEXT)
-        # A rendered message has the text of what is injected.
-        yield from (step for step in found if step.kind != "sealed" and has_text(read_step_text(step)))
-    for hit in nexus.search(text, limit=_MAX_STEPS_WITH_TEXT, snippet_characters=1).hits:
-        step = ledger.step(hit.step)
-        if step is not None and has_text(read_step_text(step)):
+
+def _find_steps_with(
+    ledger: Ledger, text: str, has_text: Callable[[str], bool], advance: Callable[[int], None]
+) -> Iterator[Step]:
+    """Yield all steps that contain a text.
+
+    An index finds only the best of many, and a database folds only the letter case of English.
+    """
+    from nexus_core.ledger.codec import StoredStep
+
+    # JSON escapes no letter or digit of ASCII, so that few steps have to be decoded.
+    pieces = _ASCII_WORD.findall(_fold_text(text))
+    for step in ledger.steps():
+        advance(1)
+        if step.kind == "sealed":  # a rendered message has the text of what is injected
+            continue
+        stored = step.stored_messages.casefold() if isinstance(step, StoredStep) else None
+        if (stored is None or all(piece in stored for piece in pieces)) and has_text(read_step_text(step)):
             yield step
 
 

@@ -14,6 +14,8 @@ import pytest
 
 from nexus_core import Nexus
 from nexus_core.testing import write_files
+from nexus_core.types.ledger import NewStep
+from nexus_core.types.messages import Message, ToolCall
 from tests.conftest import Cli, Outcome
 from tests.session.support import says
 
@@ -231,6 +233,44 @@ def test_forget_a_text_means_whole_words(cli: Cli, note: Path) -> None:
     assert note.exists()
     assert cli("memory", "forget", "NIGHTLY   backup", "--yes").code == 0
     assert not note.exists()
+
+
+def test_forget_a_text_removes_all_of_many_steps_in_any_letter_case(cli: Cli, work: Path) -> None:
+    forms = ["ZEBRA project", "Zebra\nProject", "zebra  PROJECT"]
+    with Nexus(work, defaults=False) as nexus:
+        steps = [
+            NewStep(kind="turn", closes=True, messages=(Message("user", f"The {form} item {number} is due."),))
+            for number in range(90)
+            for form in forms
+        ]
+        nexus.ledger.create("one", data={"cwd": str(work)}, steps=steps)
+
+    code, report = forget(cli, "zebra project")
+
+    assert (code, len(report["steps"]), report["may_repeat"]) == (0, 270, [])
+    assert find_texts(cli, "zebra project") == ""
+
+
+@pytest.mark.parametrize("stored", ["cafe\u0301 Lumie\u0300re", "caf\u00e9 lumi\u00e8re", "CAFE\u0301 LUMI\u00c8RE"])
+@pytest.mark.parametrize("named", ["Cafe\u0301 lumie\u0300re", "CAF\u00c9 lumi\u00e8re"])
+def test_forget_a_text_finds_both_forms_of_its_accents(cli: Cli, work: Path, stored: str, named: str) -> None:
+    talk(work, "one", f"We meet in the {stored} at noon.")
+    talk(work, "two", "We meet in the cafe at noon.")
+
+    code, report = forget(cli, named)
+
+    assert (code, len(report["steps"])) == (0, 1)
+    assert "lumi" not in find_texts(cli, "lumiere").lower()
+
+
+@pytest.mark.parametrize("text", ["ÜBER-quokka", "stra\u00dfe", "\u212aelvin quokka", 'say "quokka"', "\\quokka\\"])
+def test_forget_a_text_finds_it_in_the_arguments_of_tools(cli: Cli, work: Path, text: str) -> None:
+    call = ToolCall(id="1", name="write", arguments={"path": [{text.upper(): 1}]})
+    steps = [NewStep(kind="turn", closes=True, messages=(Message("assistant", parts=(call,)),))]
+    with Nexus(work, defaults=False) as nexus:
+        nexus.ledger.create("one", data={"cwd": str(work)}, steps=steps)
+
+    assert len(forget(cli, text)[1]["steps"]) == 1
 
 
 @pytest.mark.parametrize(

@@ -405,7 +405,9 @@ def forget(
         view = MemoryCatalog(cli, nexus, everywhere=True)
         named = view.list_all(cli)
         given = GivenMemories(nexus.ledger)
-        asked = read_forget_target(nexus, target, [memory for _, memory in named], given)
+        with cli.console.progress(None, "Searching", unit="steps") as progress:
+            memories = [memory for _, memory in named]
+            asked = read_forget_target(nexus, target, memories, given, advance=progress.advance)
         if asked.text and is_path(nexus, target):
             cli.console.warning(visible_line(f"{target!r} is not a note, so it is a text that memories may have"))
         plan = build_forget_plan(nexus, given, asked, named)
