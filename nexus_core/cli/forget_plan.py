@@ -15,12 +15,13 @@ from nexus_core.cli.memory_lookup import (
     find_answer,
     find_named_file,
     find_named_step,
+    is_memory_id,
     match_memory_id,
     read_step_text,
 )
 from nexus_core.errors import UsageError
 from nexus_core.memory.distinctive_words import find_distinctive_words
-from nexus_core.memory.forgotten_memories import hide_file_name, record_forgotten_memories
+from nexus_core.memory.forgotten_memories import hide_file_name, read_forget_records, record_forgotten_memories
 from nexus_core.memory.words import find_query_words
 from nexus_core.request.memories import InjectedMemory, find_sessions_with
 from nexus_core.text.console import format_count
@@ -30,6 +31,7 @@ from nexus_core.types.memory import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from nexus_core.memory.distinctive_words import DistinctiveWords
     from nexus_core.nexus import Nexus
@@ -42,6 +44,8 @@ _FIRST_UNSPACED = "\u0e00"
 """The first character of the scripts that are written without spaces."""
 _ASCII_WORD = re.compile("[a-z0-9]+")
 SHOWN_CHARACTERS = 60
+_MEMORY = "memory "
+"""The beginning of the name of a memory that was asked for by its id."""
 _MAX_LISTED_STEPS = 5
 """Steps of one session that `forget` prints."""
 _MAX_FACTS = 20
@@ -61,6 +65,7 @@ class ForgetSelection(NamedTuple):
         uris: Steps and files.
         session: The name of the session whose steps these are; "" if no session is meant.
         text: The text that they have; "" if they are named otherwise.
+        recorded: Steps and files that the same command has recorded before: it may have been interrupted.
     """
 
     what: str
@@ -68,6 +73,7 @@ class ForgetSelection(NamedTuple):
     uris: frozenset[str] = frozenset()
     session: str = ""
     text: str = ""
+    recorded: frozenset[str] = frozenset()
 
     @property
     def steps(self) -> frozenset[str]:
@@ -154,10 +160,12 @@ def read_forget_target(
 ) -> ForgetSelection:
     """Return the selection that a text names, or all memories with that text.
 
+    What the same command has recorded before belongs to it, so that it can be run again after an interruption.
+
     Args:
         nexus: The Nexus.
         name: The text.
-        memories: The memories that sources list.
+        memories: The memories that sources list, forgotten ones included.
         given: The memories that sessions were given.
         advance: Called with the number of steps that were looked through for a text.
 
@@ -167,6 +175,18 @@ def read_forget_target(
     text = name.strip()
     if not text:
         raise UsageError("there is nothing to forget", hint="name a memory, a step, a session, a note, or a text")
+    selection = _select_memories(nexus, text, memories, given, advance)
+    if selection.text:
+        return selection
+    names = {selection.what, _hide_file_names(selection.what, selection.uris)}
+    records = [record for record in read_forget_records(nexus.home) if record.what in names]
+    ids = selection.ids.union(*(record.ids for record in records))
+    return selection._replace(ids=ids, recorded=frozenset().union(*(record.uris for record in records)))
+
+
+def _select_memories(
+    nexus: Nexus, text: str, memories: Sequence[Memory], given: GivenMemories, advance: Callable[[int], None]
+) -> ForgetSelection:
     if found := match_memory_id(nexus.ledger, text, memories, given):
         texts = {memory.text.casefold() for memory in memories if memory.id in found}
         # The user may have stated a rule more than once.
@@ -177,7 +197,9 @@ def read_forget_target(
         answers = (find_answer(nexus.ledger, uri.removeprefix(STEP_PREFIX)) for uri in episodes)
         uris |= {f"{STEP_PREFIX}{answer.id}" for answer in answers if answer}
         ids = {*found, *(memory.id for memory in same)}
-        return ForgetSelection(f"memory {text}", ids=frozenset(ids), uris=frozenset(uris))
+        return ForgetSelection(f"{_MEMORY}{next(iter(found))}", ids=frozenset(ids), uris=frozenset(uris))
+    if recorded := _find_recorded_memory(nexus.home, text):
+        return ForgetSelection(recorded)
     if (record := nexus.ledger.session(text)) is not None:
         steps = [] if record.tip is None else nexus.ledger.thread(record.tip)
         uris = {f"{STEP_PREFIX}{step.id}" for step in steps}
@@ -198,6 +220,22 @@ def read_forget_target(
     uris = {memory.source.uri for memory in memories if memory.id in ids and not memory.source.is_file}
     uris |= {f"{STEP_PREFIX}{step.id}" for step in _find_steps_with(nexus.ledger, text, has_text, advance)}
     return ForgetSelection("that text", ids=frozenset(ids), uris=frozenset(uris), text=text)
+
+
+def _find_recorded_memory(home: Path, id_: str) -> str:
+    """Return the name under which the memory with an id was forgotten, or "".
+
+    A rule whose step is out of the index is not listed any more.
+
+    Raises:
+        UsageError: Several memories have an id with that beginning.
+    """
+    if not is_memory_id(id_):
+        return ""
+    names = sorted({each.what for each in read_forget_records(home) if each.what.startswith(f"{_MEMORY}{id_}")})
+    if len(names) > 1:
+        raise UsageError(f"{len(names):,} memories have ids that begin with {id_!r}", hint="give more of the id")
+    return names[0] if names else ""
 
 
 def _build_matcher(text: str) -> Callable[[str], bool]:
@@ -250,7 +288,7 @@ def build_forget_plan(
     ledger = nexus.ledger
     matched = [(source, each) for source, each in named if each.id in asked.ids or each.source.uri in asked.uris]
     ids = {*asked.ids, *(memory.id for _, memory in matched)}
-    uris = {*asked.uris, *(memory.source.uri for _, memory in matched)}
+    uris = {*asked.uris, *asked.recorded, *(memory.source.uri for _, memory in matched)}
     has_text = _build_matcher(asked.text) if asked.text else None
 
     def spread(repeats: Callable[[Step], bool]) -> tuple[list[InjectedMemory], set[str]]:
@@ -344,21 +382,22 @@ def _list_compactions(ledger: Ledger, tip: Step, position: int) -> Iterator[Step
 
 
 def apply_forget_plan(nexus: Nexus, plan: ForgetPlan) -> list[str]:
-    """Delete, record and leave out what is forgotten. Return the deleted files."""
-    removed = [source.remove(memory) for source, memory in plan.matched if source.remove is not None]
+    """Record, leave out and delete what is forgotten. Return the deleted files.
+
+    The same command completes it after an interruption: the list, which is written first, hides memories and names
+    their steps, and notes, which are deleted last, are still found.
+    """
+    files = {memory.source.uri for source, memory in plan.matched if source.remove is not None}
     # The index of a session's steps names them already.
     uris = plan.uris - plan.asked.uris if plan.asked.session else plan.uris
-    what = plan.asked.what
-    for path in removed:
-        what = what.replace(path, hide_file_name(path))
     record_forgotten_memories(
         nexus.home,
         when=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        what=what,
+        what=_hide_file_names(plan.asked.what, files),
         ids=plan.ids,
         # Another note may have the name of a deleted one some day.
-        uris=uris - set(removed),
-        removed=map(hide_file_name, removed),
+        uris=uris - files,
+        removed=map(hide_file_name, files),
         calls=list_given_sessions(plan.sent),
     )
     recorded: set[str] = set()
@@ -369,7 +408,15 @@ def apply_forget_plan(nexus: Nexus, plan: ForgetPlan) -> list[str]:
         recorded.update(steps)
         if ids or steps:
             nexus.session(label, any_directory=True).forget_memories(ids, steps=steps)
-    return removed
+    return [source.remove(memory) for source, memory in plan.matched if source.remove is not None]
+
+
+def _hide_file_names(what: str, files: Iterable[str]) -> str:
+    """Return the name of what was asked for, without the names of files in it."""
+    for path in files:
+        if not path.startswith(STEP_PREFIX):
+            what = what.replace(path, hide_file_name(path))
+    return what
 
 
 def list_given_sessions(sent: Iterable[InjectedMemory]) -> list[str]:

@@ -35,13 +35,18 @@ def list_all_injected(ledger: Ledger, session: str = "") -> list[InjectedMemory]
     return [each for record in records for each in list_injected_memories(ledger, record)]
 
 
+def is_memory_id(name: str) -> bool:
+    """Return True if a name may be the id of a memory, or a beginning of one."""
+    return _ID.fullmatch(name) is not None
+
+
 def match_memory_id(ledger: Ledger, name: str, memories: Iterable[Memory], given: GivenMemories) -> dict[str, Source]:
     """Return ids and sources of the memories whose id begins with a name.
 
     Raises:
         UsageError: Several memories have an id with that beginning.
     """
-    if not _ID.fullmatch(name):
+    if not is_memory_id(name):
         return {}
     found = {memory.id: memory.source for memory in memories if memory.id.startswith(name)}
     found = found or {each.id: each.source for each in given.every if each.id.startswith(name)}

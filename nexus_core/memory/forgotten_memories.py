@@ -40,6 +40,20 @@ class ForgottenMemories(NamedTuple):
         return memory.id in self.ids or memory.source.uri in self.uris or memory.session in self.sessions
 
 
+class ForgetRecord(NamedTuple):
+    """What one command has forgotten.
+
+    Attributes:
+        what: The name of what the user asked to forget.
+        ids: Ids of memories.
+        uris: Steps and files.
+    """
+
+    what: str
+    ids: frozenset[str]
+    uris: frozenset[str]
+
+
 def find_forgotten_path(home: Path) -> Path:
     """Return the path of the list."""
     return home / "memory" / "forgotten.json"
@@ -56,6 +70,23 @@ def read_forgotten_memories(home: Path) -> ForgottenMemories:
         for field in _FIELDS:
             names[field].update(map(str, entry.get(field, ())))
     return ForgottenMemories(*(frozenset(names[field]) for field in _FIELDS))
+
+
+def read_forget_records(home: Path) -> list[ForgetRecord]:
+    """Return what each command has forgotten, oldest first.
+
+    Raises:
+        FileError: The list cannot be read.
+    """
+    entries = _read_entries(find_forgotten_path(home))
+    return [
+        ForgetRecord(
+            str(entry.get("what", "")),
+            frozenset(map(str, entry.get("ids", ()))),
+            frozenset(map(str, entry.get("uris", ()))),
+        )
+        for entry in entries
+    ]
 
 
 def hide_file_name(path: str) -> str:

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sqlite3
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from nexus_core import Nexus
+from nexus_core.cli import forget_plan
+from nexus_core.memory.forgotten_memories import read_forgotten_memories
+from nexus_core.session.engine import Engine
 from nexus_core.testing import write_files
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.messages import Message, ToolCall
+from nexus_core.types.payloads import ForgetPayload
 from tests.conftest import Cli, Outcome
 from tests.session.support import says
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 NOTE = "The nightly backup runs on host osprey-17."
 QUESTION = "Which host runs the nightly backup?"
@@ -393,3 +401,88 @@ def test_a_fork_in_memory_stays_forgotten_when_the_other_is_deleted(work: Path) 
         nexus.delete_session("fork")
 
         assert nexus.search("parrot").hits == ()
+
+
+# ---- interruptions --------------------------------------------------------------------------------------------------
+
+RULE = "Always run the osprey smoke tests before you push."
+
+
+class Killed(BaseException):
+    """Stands for a process that ends at that point."""
+
+
+def interrupt(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, count: int, *, is_after: bool) -> None:
+    """End a function at its first calls but `count`, before or after it has done its work."""
+    original: Callable[..., Any] = getattr(owner, name)
+    calls = []
+
+    def run(*given: Any, **named: Any) -> Any:
+        calls.append(name)
+        if len(calls) > count and not is_after:
+            raise Killed
+        result = original(*given, **named)
+        if len(calls) > count:
+            raise Killed
+        return result
+
+    monkeypatch.setattr(owner, name, run)
+
+
+POINTS = [
+    *[(forget_plan, "record_forgotten_memories", 0, is_after) for is_after in (False, True)],
+    *[(Engine, "_append_forget_step", count, is_after) for count in range(5) for is_after in (False, True)],
+    *[(Path, "unlink", 0, is_after) for is_after in (False, True)],
+]
+
+
+@pytest.mark.parametrize(("owner", "name", "count", "is_after"), POINTS)
+@pytest.mark.parametrize("target", ["id", "text", "session", "step", "file"])
+def test_forget_that_was_interrupted_is_completed_by_the_same_command(
+    cli: Cli,
+    note: Path,
+    work: Path,
+    *,
+    nexus_home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    target: str,
+    owner: object,
+    name: str,
+    count: int,
+    is_after: bool,
+) -> None:
+    note.write_text(f"{RULE}\n", encoding="utf-8")
+    talk(work, "first", RULE, "The osprey smoke tests: understood.")
+    fork(work, "first", "fork")
+    talk(work, "fork", RULE, "As before.")
+    talk(work, "given", "What do I run before I push, smoke tests?", "The osprey smoke tests.")
+    memories = json.loads(cli("memory", "list", "--json").out)["memories"]
+    rule = min((each for each in memories if each["kind"] == "preference"), key=lambda each: str(each["source"]))
+    command = {"id": rule["id"], "text": "osprey smoke", "session": "first", "step": rule["source"], "file": str(note)}
+    arguments = ("memory", "forget", command[target], "--yes")
+    saved = shutil.copytree(nexus_home, nexus_home.with_name("saved"))
+    cli(*arguments)
+    expected = read_forgotten(work, note)
+    shutil.rmtree(nexus_home)
+    saved.rename(nexus_home)
+
+    with monkeypatch.context() as patched, suppress(Killed):
+        interrupt(patched, owner, name, count, is_after=is_after)
+        cli(*arguments)
+    cli(*arguments)
+
+    assert (expected["first"] == (set(), ())) == (target == "file")
+    assert read_forgotten(work, note) == expected
+
+
+def read_forgotten(work: Path, note: Path) -> dict[str, object]:
+    """Read what each session has forgotten, what is listed, and if the note is there."""
+    listed = read_forgotten_memories(note.parents[1])
+    found: dict[str, object] = {"note": note.exists(), "ids": listed.ids, "uris": listed.uris}
+    with Nexus(work, defaults=False) as nexus:
+        for record in nexus.ledger.sessions(status=None):
+            payloads = [step.payload for step in nexus.ledger.thread(record.tip or "")]
+            steps = {name for each in payloads if isinstance(each, ForgetPayload) for name in each.forgotten_steps}
+            found[record.label] = steps, payloads[-1].unsent_memories
+        found["search"] = [hit.step for hit in nexus.search("osprey smoke tests").hits]
+    return found

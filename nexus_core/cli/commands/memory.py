@@ -403,7 +403,9 @@ def forget(
     cli: CliContext = ctx.obj
     with open_ledger_nexus(ctx, ledger, writes=True) as nexus:
         view = MemoryCatalog(cli, nexus, everywhere=True)
-        named = view.list_all(cli)
+        # A command that was interrupted has them on the list already, and is run again.
+        named = view.list_with_forgotten(cli)
+        view.print_findings(cli)
         given = GivenMemories(nexus.ledger)
         with cli.console.progress(None, "Searching", unit="steps") as progress:
             memories = [memory for _, memory in named]
@@ -411,7 +413,7 @@ def forget(
         if asked.text and is_path(nexus, target):
             cli.console.warning(visible_line(f"{target!r} is not a note, so it is a text that memories may have"))
         plan = build_forget_plan(nexus, given, asked, named)
-        if not plan.matched and not plan.injected and not asked.uris:
+        if not plan.matched and not plan.injected and not asked.uris and not asked.recorded:
             cli.console.message(visible_line(f"No memory has {target!r}, and no session was given one."))
             raise typer.Exit(EXIT_FINDINGS)
         is_done = not dry_run and (yes or _confirm(cli, plan))
