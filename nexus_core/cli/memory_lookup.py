@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 from nexus_core.cli.session_lookup import find_session
 from nexus_core.errors import UsageError
 from nexus_core.files.places import expand_user
-from nexus_core.request.memories import InjectedMemory, list_injected_memories
+from nexus_core.memory.forgotten_memories import ForgottenMemories
+from nexus_core.request.memories import InjectedMemory, find_sessions_with, list_injected_memories
 from nexus_core.types.memory import Memory, compute_memory_id
+from nexus_core.types.payloads import ForgetPayload
 from nexus_core.types.prompt import Source
 
 if TYPE_CHECKING:
@@ -127,10 +129,12 @@ class GivenMemories:
 
     Args:
         ledger: The ledger.
+        forgotten: What the user has forgotten.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, forgotten: ForgottenMemories = ForgottenMemories()) -> None:  # noqa: B008 - immutable
         self.ledger = ledger
+        self.forgotten = forgotten
         self._texts: dict[InjectedMemory, str] = {}
         self._threads: dict[str, list[Step]] = {}
 
@@ -174,12 +178,25 @@ class GivenMemories:
         text = "" if step is None else read_step_text(step)
         if step is None or not text:
             return None
-        if answer := find_answer(self.ledger, step.id):
+        answer = find_answer(self.ledger, step.id)
+        if answer and not self.is_forgotten(f"{STEP_PREFIX}{answer.id}"):
             text = f"{text}\nAnswered ({STEP_PREFIX}{answer.id}): {read_step_text(answer)}"
         session = next((each.label for each in self.ledger.sessions(status=None) if self._has_step(each, step)), "")
         role = step.messages[0].role
         origin: MemoryOrigin = "user" if role == "user" else "assistant" if role == "assistant" else "tool"
         return Memory(text=text, kind="episode", source=source, origin=origin, session=session, time=step.created)
+
+    def is_forgotten(self, uri: str) -> bool:
+        """Return True if a step or a file was forgotten."""
+        if uri in self.forgotten.uris:
+            return True
+        step = self.ledger.step(uri.removeprefix(STEP_PREFIX)) if uri.startswith(STEP_PREFIX) else None
+        # The list does not name the steps of a forgotten session.
+        return step is not None and any(
+            isinstance(later.payload, ForgetPayload) and step.id in later.payload.forgotten_steps
+            for record, _ in find_sessions_with(self.ledger, [step])
+            for later in self.ledger.thread(record.tip or "", first=step.id)
+        )
 
     def _has_step(self, record: SessionRecord, step: Step) -> bool:
         from nexus_core.thread.lookup import is_in_thread

@@ -200,6 +200,27 @@ def test_show_and_forget_take_the_id_of_an_episode_that_search_prints(cli: Cli, 
     assert "was forgotten" in cli("memory", "show", episode["id"]).err
 
 
+def test_show_of_a_question_leaves_a_forgotten_answer_out(cli: Cli, work: Path) -> None:
+    talk(work, "first", QUESTION, "It runs on osprey-17.")
+    episode = find_episode(cli, QUESTION)
+    [answer] = re.findall(r"Answered \((step:\w+)\)", cli("memory", "show", episode["id"]).out)
+    forget(cli, answer)
+
+    for name in (episode["id"], episode["source"]):
+        shown = cli("memory", "show", name)
+        assert (shown.code, QUESTION in shown.out, "osprey" in shown.out) == (0, True, False)
+
+
+def test_show_refuses_the_steps_of_a_forgotten_session(cli: Cli, work: Path) -> None:
+    talk(work, "first", QUESTION, "It runs on osprey-17.")
+    episode = find_episode(cli, QUESTION)
+    forget(cli, "first")
+
+    for name in (episode["id"], episode["source"]):
+        shown = cli("memory", "show", name)
+        assert (shown.code, shown.out, "was forgotten" in shown.err) == (2, "", True)
+
+
 def test_show_takes_a_step_and_an_id_that_why_prints(cli: Cli, note: Path, work: Path) -> None:
     talk(work, "first", QUESTION, "It runs on osprey-17.")
     talk(work, "second", QUESTION)

@@ -288,7 +288,8 @@ def _find_memory(cli: CliContext, view: MemoryCatalog, name: str) -> Memory:
     Raises:
         UsageError: There is none, there are several, or it was forgotten.
     """
-    listed, given = [memory for _, memory in view.list_all(cli)], GivenMemories(view.nexus.ledger)
+    listed = [memory for _, memory in view.list_all(cli)]
+    given = GivenMemories(view.nexus.ledger, view.forgotten)
     found = [each for each in listed if name in (each.title, each.source.uri)]
     if ids := match_memory_id(given.ledger, name, listed, given):
         built = (given.build_memory(*each) for each in ids.items())
@@ -303,7 +304,7 @@ def _find_memory(cli: CliContext, view: MemoryCatalog, name: str) -> Memory:
     if not found:
         hint = "`nexus memory list --all` and `nexus memory search` print ids"
         raise UsageError(f"there is no memory {name!r}", hint=hint)
-    if view.forgotten.has(found[0]):
+    if view.forgotten.has(found[0]) or given.is_forgotten(found[0].source.uri):
         raise UsageError(f"the memory {name!r} was forgotten", hint="`nexus session show` prints recorded steps")
     return found[0]
 
