@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.errors import FileError
@@ -342,6 +343,34 @@ def _find_branch_ends(ledger: Ledger, tip: str) -> dict[str, int]:
         first = ledger.step(end.branch)
         end = None if first is None or first.parent is None else ledger.step(first.parent)
     return ends
+
+
+class ForgottenInThread(NamedTuple):
+    """The memories and the steps that `forget` steps of a thread name."""
+
+    ids: frozenset[str]
+    steps: frozenset[str]
+
+
+def find_forgotten_in(ledger: Ledger, thread: Sequence[Step]) -> ForgottenInThread:
+    """Return what was forgotten after the first of some steps of a thread, oldest first."""
+    ids: set[str] = set()
+    steps: set[str] = set()
+    for before, step in pairwise(thread):
+        if isinstance(step.payload, ForgetPayload):
+            steps.update(step.payload.forgotten_steps)
+            # A compaction leaves out memories, too, which were not forgotten.
+            unsent = {*step.payload.unsent_memories} - {*before.payload.unsent_memories}
+            ids.update(key.rpartition("/")[2] for key in unsent)
+            lead = _read_lead(ledger, before.payload.memories) - _read_lead(ledger, step.payload.memories)
+            ids.update(name.removeprefix(MEMORY_ID_PREFIX) for name in lead)
+    return ForgottenInThread(frozenset(ids), frozenset(steps))
+
+
+def _read_lead(ledger: Ledger, digest: str) -> set[str]:
+    """Return the ids of the sections before the history."""
+    content = ledger.blob(digest) if digest else None
+    return set() if content is None else {section.id for section in read_sections(content)}
 
 
 def build_forget_step(

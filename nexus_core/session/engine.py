@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core.compaction.trigger import build_due_finding
 from nexus_core.dialects.fields import read_flag, read_text, read_texts
-from nexus_core.errors import BudgetError, ConflictError, PendingToolCallsError, TurnError, UnknownNameError, UsageError
+from nexus_core.errors import (
+    BudgetError,
+    ConflictError,
+    LedgerError,
+    PendingToolCallsError,
+    TurnError,
+    UnknownNameError,
+    UsageError,
+)
 from nexus_core.ledger.store import read_label
 from nexus_core.rendering import find_agent_role
 from nexus_core.request.build import build_request, find_unsendable, name_largest_pieces
@@ -310,7 +318,24 @@ class Engine:
     def fork(self, label: str, at: str | RecordedStep | Step | None) -> Operation[Engine]:
         """Create a session that branches off after a closed turn, by default the last."""
         turn = None if at is None else read_step_id(at, "at")
-        return Engine((yield from blocking(self._thread.fork, read_label(label), turn)))
+        forked = Engine((yield from blocking(self._thread.fork, read_label(label), turn)))
+        yield from blocking(forked._inherit_forgotten, self.label)
+        return forked
+
+    def _inherit_forgotten(self, origin: str) -> None:
+        """Record what the session that this was forked from has forgotten since."""
+        from nexus_core.request.memories import find_forgotten_in
+
+        ledger = self._thread.runtime.ledger
+        record, head = ledger.session(origin), self._thread.read().tip
+        if record is None or record.tip is None or head is None or record.tip == head.id:
+            return
+        try:
+            forgotten = find_forgotten_in(ledger, ledger.thread(record.tip, first=head.id))
+        except LedgerError:  # later steps are damaged, and a fork of what is before them is the way out
+            return
+        shared = [name for name in sorted(forgotten.steps) if find_step(ledger, name, head)]
+        self._append_forget_step(forgotten.ids, shared)
 
     def spawn(self, arguments: SpawnArguments) -> Operation[Engine]:
         """Create or reopen a worker; one that has finished reports its result again."""

@@ -411,6 +411,29 @@ def test_the_report_of_forget_counts_a_shared_step_once(cli: Cli, work: Path) ->
         assert [record.status for record in nexus.ledger.sessions(status=None)] == ["active", "active"]
 
 
+@pytest.mark.parametrize("position", ["after_history", "before_history"])
+def test_a_fork_of_an_earlier_turn_inherits_what_was_forgotten(
+    cli: Cli, note: Path, work: Path, nexus_home: Path, position: str
+) -> None:
+    settings = {"memory": {"enabled": True, "position": position}}
+    write_files(nexus_home, {"config.json": json.dumps(settings)})
+    talk(work, "orig", QUESTION, "It runs on osprey-17.")
+    talk(work, "orig", "And bananas?", "Fine.")
+    with Nexus(work, defaults=False) as nexus:
+        first = next(step.id for step in nexus.ledger.steps() if step.kind == "reply")
+    forget(cli, str(note))
+
+    with Nexus(work, defaults=False) as nexus:
+        nexus.session("orig").fork("fork", at=first)
+        calls = "".join(message.content for message in nexus.session("fork").ask("And apples?").messages)
+    assert cli("session", "delete", "orig", "--yes").code == 0
+    rebuild_index(work)
+
+    assert NOTE not in calls
+    assert "osprey" not in find_texts(cli, QUESTION)
+    assert cli("ledger", "verify").code == 0
+
+
 def test_a_fork_in_memory_stays_forgotten_when_the_other_is_deleted(work: Path) -> None:
     with Nexus(work, defaults=False, ledger="memory:") as nexus:
         session = nexus.session("orig", model="gpt-4o")
