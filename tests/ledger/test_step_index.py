@@ -325,6 +325,99 @@ def test_a_forgotten_step_can_be_deleted(ledger: StoreLedger) -> None:
     assert ask(ledger, "rye dough")[0] == "We changed the rye dough again."
 
 
+def forget_all(ledger: StoreLedger, label: str) -> None:
+    record = ledger.session(label)
+    assert record is not None
+    assert record.tip is not None
+    forget(ledger, label, *(step.id for step in ledger.thread(record.tip)))
+
+
+def find_turnips(ledger: StoreLedger, directory: str) -> list[str]:
+    """The turns about turnips, without those beside them."""
+    return sorted(text for text in ask(ledger, "turnips", directory=directory, limit=50) if "turnip" in text.lower())
+
+
+@pytest.mark.parametrize("is_erased", [True, False])
+def test_session_whose_turns_are_all_forgotten_goes_on_in_its_directory(ledger: StoreLedger, is_erased: bool) -> None:
+    bake(ledger)
+    ask(ledger, "dough")
+    forget_all(ledger, "soup")
+    if is_erased:
+        ledger.delete("bread")
+    assert ask(ledger, "onions") == []
+
+    tell(ledger, "soup", "A turnip, too.")
+    assert find_turnips(ledger, "/kitchen") == ["A turnip, too."]
+    ledger.create("other", data={"cwd": "/garden"}, steps=[spoken("user", "Turnips grow.")])
+
+    assert find_turnips(ledger, "/kitchen") == ["A turnip, too."]
+    assert find_turnips(ledger, "/garden") == ["Turnips grow."]
+    assert find_turnips(ledger, "/kitchen/oven") == []
+
+
+def test_sessions_of_a_directory_go_on_in_it_after_some_were_forgotten(ledger: StoreLedger) -> None:
+    names = [f"cake-{number}" for number in range(20)]  # more than a block has
+    for name in names:
+        ledger.create(name, data={"cwd": "/srv/cakes"})
+        tell(ledger, name, f"Bake {name} with turnips.")
+    assert len(find_turnips(ledger, "/srv/cakes")) == 20
+    for name in names[:17]:
+        forget_all(ledger, name)
+    assert len(find_turnips(ledger, "/srv/cakes")) == 3
+
+    for name in names:
+        tell(ledger, name, f"Decorate {name} with turnips.")
+    ledger.create("other", data={"cwd": "/srv/pies"}, steps=[spoken("user", "Pies of turnips.")])
+
+    assert len(find_turnips(ledger, "/srv/cakes")) == 23
+    assert find_turnips(ledger, "/srv/pies") == ["Pies of turnips."]
+    for name in names:
+        forget_all(ledger, name)
+    assert find_turnips(ledger, "/srv/cakes") == []
+    tell(ledger, names[0], "A late turnip.")
+    assert find_turnips(ledger, "/srv/cakes") == ["A late turnip."]
+
+
+def test_fork_of_a_deleted_session_goes_on_in_its_directory_after_all_was_forgotten(ledger: StoreLedger) -> None:
+    ledger.create("main", data={"cwd": "/kitchen"})
+    steps = tell(ledger, "main", "The turnip is boiled.")
+    ledger.create("fork", head=steps[0].id, origin="main", data={"cwd": "/kitchen"})
+    ask(ledger, "turnip")
+    ledger.delete("main")
+    forget_all(ledger, "fork")
+    assert ask(ledger, "turnip") == []
+
+    tell(ledger, "fork", "Fry the turnip.")
+
+    [hit] = search_steps(ledger, StepQuery(text="turnip", directory="/kitchen")).hits
+    assert (hit.session, hit.text) == ("fork", "Fry the turnip.")
+
+
+def test_directory_of_which_all_is_erased_is_not_in_the_file(sqlite: SqliteLedger, path: Path) -> None:
+    bake(sqlite)
+    ask(sqlite, "dough")
+    forget_all(sqlite, "auth")
+    tell(sqlite, "auth", "The login has a turnip.")
+    assert ask(sqlite, "turnip", directory="/srv/app")
+
+    sqlite.delete("auth")
+
+    assert b"/srv/app" not in read_files(path)
+
+
+def test_session_that_moves_to_an_older_directory_has_one_number_more(sqlite: SqliteLedger, path: Path) -> None:
+    bake(sqlite)
+    ask(sqlite, "dough")
+    sqlite.update("soup", data={"cwd": "/kitchen/oven"})
+
+    for number in range(3):
+        tell(sqlite, "soup", f"Turnip {number}.")
+        assert f"Turnip {number}." in ask(sqlite, "turnip", directory="/kitchen/oven")
+
+    with closing(sqlite3.connect(path)) as file:
+        assert file.execute("select count(*) from search_branches").fetchone() == (4,)
+
+
 def test_search_names_the_fork_that_keeps_steps_of_a_deleted_session(ledger: StoreLedger) -> None:
     ledger.create("main")
     steps = tell(ledger, "main", "The turnip is boiled.", "The onion is fried.")

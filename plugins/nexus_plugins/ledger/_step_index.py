@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from nexus_core.plugin.ledgers import BranchPart
     from nexus_plugins.ledger._rows import ConnectedRows
 
-TABLES_VERSION = 4
+TABLES_VERSION = 5
 INDEX_VERSION = f"{TABLES_VERSION}.{IndexedText.get_version()}"
 """The version of tables and stems; an index of another version is dropped and built anew."""
 
@@ -56,7 +56,6 @@ _SAVE_STATE = (
 )
 _DIRECTORY = "select number from search_directories where path = ?"
 _ADD_DIRECTORY = "insert into search_directories (number, path) values (?, ?)"
-_LAST_DIRECTORY = "select coalesce(max(number), 0) from search_directories"
 _BLOCK = "select first, size, used from search_blocks where directory = ? order by first desc limit 1"
 _ADD_BLOCK = "insert into search_blocks (first, size, used, directory, turns, words) values (?, ?, 0, ?, 0, 0)"
 _USE_BLOCK = "update search_blocks set used = ? where first = ?"
@@ -70,13 +69,15 @@ _WHOLE = (
     " from search_blocks"
 )
 _BRANCH = (
-    "select number, session, directory, turns, words, position from search_branches where branch = ? order by number"
+    "select number, session, directory, turns, words, position from search_branches where branch = ?"
+    " order by position, number"
 )
 _ADD_BRANCH = (
     "insert into search_branches (number, branch, session, directory, turns, words, position) values (?, ?, ?, ?, 0, 0,"
     " -1)"
 )
 _SAVE_BRANCH = "update search_branches set turns = ?, words = ?, position = ? where number = ?"
+_GIVE_BRANCH = "update search_branches set session = ? where branch = ?"
 _SHRINK_BRANCH = "update search_branches set words = words - ? where number = ?"
 # A join would make some databases read all sessions.
 OWNERS = (
@@ -93,7 +94,9 @@ _DROP_SPEAKERS = "delete from search_speakers where number not in (select speake
 _DROP_DIRECTORIES = (
     "delete from search_directories where number not in (select directory from search_blocks where turns > 0)"
 )
+_EMPTY_BLOCKS = "select first, first + size from search_blocks where turns = 0 and directory <> 0"
 _DROP_BLOCK_DIRECTORIES = "update search_blocks set directory = 0 where turns = 0"
+_DROP_BRANCH_DIRECTORIES = "update search_branches set directory = 0 where number >= ? and number < ?"
 _FORGOTTEN = "select step from search_forgotten"
 _ADD_FORGOTTEN = "insert into search_forgotten (step) values (?) on conflict (step) do nothing"
 _SESSION_DATA = "select data from sessions where id = ?"
@@ -103,7 +106,7 @@ _ALL_OWNERS = "select t.branch, s.id, s.data from sessions s join steps t on t.i
 
 _FAILURE = "failure"
 """The name of the state with the error that a search had in an index that was just built."""
-_NUMBERS = frozenset({"batches", "deletions", "last", "next"})
+_NUMBERS = frozenset({"batches", "deletions", "directories", "last", "next"})
 """Names of the state whose values are numbers."""
 _MAX_DIGITS = 15
 TABLES = (
@@ -408,10 +411,18 @@ class SqlStepIndex(ABC):
         found = self.rows.fetch(_BRANCH, name)
         if not found:
             session, data = self._find_owner(name)
-            return self._add_branch(name, session, self._find_directory(data), state)
+            return self._add_branch(name, session, self._find_directory(data, state), state)
         branch = _OpenBranch(*found[-1])
         stored = self.rows.fetch(_SESSION_DATA, branch.session)
-        directory = self._find_directory(stored[0][0]) if stored else branch.directory
+        if stored:
+            data = stored[0][0]
+        else:  # it was deleted, and another one goes on in its branch
+            session, data = self._find_owner(name)
+            if not session:
+                return branch
+            branch.session = session
+            self.rows.run(_GIVE_BRANCH, session, name)
+        directory = self._find_directory(data, state)
         if directory == branch.directory:
             return branch
         moved = self._add_branch(name, branch.session, directory, state)
@@ -438,8 +449,11 @@ class SqlStepIndex(ABC):
         found = self.rows.fetch(_OWNERS_OF, branch)
         return found[0] if found else ("", "")
 
-    def _find_directory(self, data: str) -> int:
-        """Return the number of a session's directory, 0 for none."""
+    def _find_directory(self, data: str, state: dict[str, str]) -> int:
+        """Return the number of a session's directory, 0 for none.
+
+        A number is never given twice: that of a forgotten directory may still be somewhere.
+        """
         try:
             path = json.loads(data).get("cwd") if data else None
         except (ValueError, AttributeError):
@@ -449,7 +463,8 @@ class SqlStepIndex(ABC):
         found = self.rows.fetch(_DIRECTORY, path)
         if found:
             return int(found[0][0])
-        number = int(self.rows.fetch(_LAST_DIRECTORY)[0][0]) + 1
+        number = int(state.get("directories", 0)) + 1
+        state["directories"] = str(number)
         self.rows.run(_ADD_DIRECTORY, number, path)
         return number
 
@@ -506,6 +521,8 @@ class SqlStepIndex(ABC):
                 found.update(step.ref for _, step, _ in gone)
         if places:
             self.drop_words(places)
+        # A session that goes on gets a new number, in a block of its directory.
+        self.rows.run_many(_DROP_BRANCH_DIRECTORIES, self.rows.fetch(_EMPTY_BLOCKS))
         for statement in (_DROP_SPEAKERS, _DROP_DIRECTORIES, _DROP_BLOCK_DIRECTORIES):
             self.rows.run(statement)
         self._clear_cache()
