@@ -43,6 +43,7 @@ class InMemoryStepIndex:
         self._sizes: dict[int, list[int]] = {}
         self._positions: dict[int, list[int]] = {}
         self._indexed: dict[str, int] = {}
+        self._parents: dict[str, tuple[str, int]] = {}
         self._directories: dict[str, str] = {}
         self._owners: dict[str, str] = {}
         self._ids: dict[str, int] = {}
@@ -60,19 +61,43 @@ class InMemoryStepIndex:
         if deletions != self._deletions:
             self._reset()
             self._deletions = deletions
-        for record in ledger.sessions(status=None):
-            tip = None if record.tip is None else ledger.step(record.tip)
-            if tip is not None:
-                self._owners[tip.branch] = record.label
-                self._directories[tip.branch] = record.payload.cwd or ""
         for step in ledger.steps():
             if self._indexed.get(step.branch, -1) < step.position:
+                if step.branch not in self._indexed:
+                    self._note_parent(ledger, step)
                 self._indexed[step.branch] = step.position
                 if step.kind == "forget":
                     self._forget(ledger, read_forgotten_steps(step.data))
                 if step.id not in self._forgotten:
                     self._add(step)
                 advance(1)
+        self._find_owners(ledger)
+
+    def _note_parent(self, ledger: Ledger, step: Step) -> None:
+        """Note the branch that a branch with this first step was forked from, and where."""
+        parent = None if step.parent is None else ledger.step(step.parent)
+        if parent is not None and parent.branch != step.branch:
+            self._parents[step.branch] = parent.branch, parent.position
+
+    def _find_owners(self, ledger: Ledger) -> None:
+        """Find the session that owns each branch.
+
+        It is the one that has most of its steps, and the oldest of several: all others begin with steps of it.
+        """
+        reached: dict[str, int] = {}
+        for record in sorted(ledger.sessions(status=None), key=lambda record: (record.created, record.label)):
+            tip = None if record.tip is None else ledger.step(record.tip)
+            place = None if tip is None else (tip.branch, tip.position)
+            while place is not None:
+                branch, position = place
+                is_new = branch not in reached
+                if is_new or reached[branch] < position:
+                    reached[branch] = position
+                    self._owners[branch] = record.label
+                    self._directories[branch] = record.payload.cwd or ""
+                if not is_new:
+                    break  # an older session has the same steps before it
+                place = self._parents.get(branch)
 
     def _forget(self, ledger: Ledger, names: Sequence[str]) -> None:
         self._forgotten.update(names)

@@ -432,6 +432,70 @@ def test_search_names_the_fork_that_keeps_steps_of_a_deleted_session(ledger: Sto
     assert ask(ledger, "onion") == []
 
 
+def rebuild_index(ledger: StoreLedger) -> None:
+    if hasattr(ledger.store, "step_index"):
+        ledger.store.step_index().drop()
+
+
+def test_new_index_has_what_forks_keep_of_a_deleted_session_in_their_directory(ledger: StoreLedger) -> None:
+    ledger.create("main", data={"cwd": "/kitchen"})
+    first, _ = tell(ledger, "main", "The turnip is boiled.", "The onion is fried.")
+    ledger.create("fork", head=first.id, origin="main", data={"cwd": "/kitchen"})
+    [salted] = tell(ledger, "fork", "Salt it.")
+    time.sleep(0.002)  # sessions of the same millisecond are in no order
+    ledger.create("child", head=salted.id, origin="fork", data={"cwd": "/garden"})
+    tell(ledger, "fork", "Cook it.")
+    tell(ledger, "child", "Sow it.")
+    ledger.delete("main")
+    rebuild_index(ledger)
+
+    [hit] = search_steps(ledger, StepQuery(text="turnip", directory="/kitchen", limit=1)).hits
+
+    assert (hit.session, hit.text) == ("fork", "The turnip is boiled.")
+    assert find_turnips(ledger, "/garden") == []
+    ledger.delete("fork")
+    rebuild_index(ledger)
+    [hit] = search_steps(ledger, StepQuery(text="turnip", directory="/garden", limit=1)).hits
+    assert (hit.session, hit.text) == ("child", "The turnip is boiled.")
+    assert find_turnips(ledger, "/kitchen") == []
+
+
+def test_new_index_of_many_forks_has_shared_turns_in_the_directory_of_one_that_has_all(ledger: StoreLedger) -> None:
+    ledger.create("main", data={"cwd": "/kitchen"})
+    steps = tell(ledger, "main", *(f"Turnip {number}." for number in range(20)), "The end.")
+    for number, step in enumerate(steps[:-1]):
+        ledger.create(f"fork-{number}", head=step.id, origin="main", data={"cwd": f"/garden/{number}"})
+        tell(ledger, f"fork-{number}", f"Water bed {number}.")
+        time.sleep(0.002)  # sessions of the same millisecond are in no order
+    ledger.delete("main")
+    rebuild_index(ledger)
+
+    assert len(find_turnips(ledger, "/garden/19")) == 20
+    assert find_turnips(ledger, "/garden/7") == find_turnips(ledger, "/kitchen") == []
+    assert ask(ledger, "water", directory="/garden/7")[0] == "Water bed 7."
+    assert {hit.session for hit in search_steps(ledger, StepQuery(text="turnip 7", limit=1)).hits} == {"fork-19"}
+
+
+@pytest.mark.parametrize("is_indexed", [True, False])
+def test_search_names_the_fork_that_goes_on_in_the_branch_of_another_session(
+    ledger: StoreLedger, is_indexed: bool
+) -> None:
+    ledger.create("main", data={"cwd": "/kitchen"})
+    [first] = tell(ledger, "main", "The turnip is boiled.")
+    if is_indexed:
+        assert ask(ledger, "turnip")
+    time.sleep(0.002)  # sessions of the same millisecond are in no order
+    ledger.create("fork", head=first.id, origin="main", data={"cwd": "/garden"})
+    tell(ledger, "fork", "Sow beans with care.")
+
+    for said_by_main in ("", "Peel potatoes."):
+        if said_by_main:
+            tell(ledger, "main", said_by_main)
+            assert search_steps(ledger, StepQuery(text="potatoes")).hits[0].session == "main"
+        [hit] = search_steps(ledger, StepQuery(text="beans", directory="/garden", limit=1)).hits
+        assert (hit.session, hit.text) == ("fork", "Sow beans with care.")
+
+
 def test_search_after_another_program_appended_finds_that(backend: Backend) -> None:
     if backend.name == "memory":
         pytest.skip("a ledger in memory has one program")

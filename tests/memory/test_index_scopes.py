@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -46,3 +48,19 @@ def test_session_that_was_forgotten_goes_on_in_its_directory(cli: Cli, work: Pat
 
     assert all(ZEBRA in found for found in find_texts(cli, "zebra shipment harbour"))
     assert not any("parrot" in found for found in find_texts(cli, "parrot invoice"))
+
+
+def test_fork_keeps_shared_turns_in_their_directory_in_a_new_index(cli: Cli, work: Path, nexus_home: Path) -> None:
+    talk(work, "orig", PARROT)
+    with Nexus(work, defaults=False) as nexus:
+        nexus.session("orig").fork("fork")
+    talk(work, "orig", "Lemons are yellow.")
+    talk(work, "fork", "Bananas are, too.")
+    assert all(PARROT in found for found in find_texts(cli, "parrot invoice"))
+    assert cli("session", "delete", "orig", "--yes").code == 0
+    with closing(sqlite3.connect(nexus_home / "ledger.db")) as file, file:
+        file.execute("delete from search_words_data")
+
+    cli("session", "search", "parrot")
+
+    assert all(PARROT in found for found in find_texts(cli, "parrot invoice"))

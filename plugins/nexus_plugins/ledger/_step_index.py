@@ -77,7 +77,9 @@ _ADD_BRANCH = (
     " -1)"
 )
 _SAVE_BRANCH = "update search_branches set turns = ?, words = ?, position = ? where number = ?"
-_GIVE_BRANCH = "update search_branches set session = ? where branch = ?"
+_GIVE_BRANCH = (
+    "update search_branches set session = ? where branch = ? and not exists (select 1 from sessions where id = session)"
+)
 _SHRINK_BRANCH = "update search_branches set words = words - ? where number = ?"
 # A join would make some databases read all sessions.
 OWNERS = (
@@ -99,10 +101,11 @@ _DROP_BLOCK_DIRECTORIES = "update search_blocks set directory = 0 where turns = 
 _DROP_BRANCH_DIRECTORIES = "update search_branches set directory = 0 where number >= ? and number < ?"
 _FORGOTTEN = "select step from search_forgotten"
 _ADD_FORGOTTEN = "insert into search_forgotten (step) values (?) on conflict (step) do nothing"
-_SESSION_DATA = "select data from sessions where id = ?"
 _ANY_STEP = "select 1 from steps limit 1"
-_OWNERS_OF = "select id, data from sessions where tip in (select id from steps where branch = ?) order by id limit 1"
-_ALL_OWNERS = "select t.branch, s.id, s.data from sessions s join steps t on t.id = s.tip order by s.id desc"
+_IS_AT_END = "tip = (select id from steps where branch = ? order by position desc limit 1)"
+_SESSION_AT_END = f"select data from sessions where {_IS_AT_END} and id = ?"  # noqa: S608 - constants
+_OLDEST_AT_END = f"select id, data from sessions where {_IS_AT_END} order by id limit 1"  # noqa: S608 - constants
+_TIPS = "select t.branch, t.position, s.id, s.data from sessions s join steps t on t.id = s.tip order by s.id"
 
 _FAILURE = "failure"
 """The name of the state with the error that a search had in an index that was just built."""
@@ -368,7 +371,7 @@ class SqlStepIndex(ABC):
         words: list[tuple[int, Sequence[str]]] = []
         self._load_speakers()
         if len({step.branch for step in steps}) > _FIRST_BLOCK_SIZE and self._owners is None:
-            self._owners = {branch: (name, data) for branch, name, data in self.rows.fetch(_ALL_OWNERS)}
+            self._owners = self._load_owners()
         for step in steps:
             branch = open_branches.get(step.branch)
             if branch is None:
@@ -407,25 +410,24 @@ class SqlStepIndex(ABC):
             self.rows.run(_GROW_BLOCK, branch.new_turns, branch.new_words, branch.number, branch.number)
 
     def _open_branch(self, name: str, state: dict[str, str]) -> _OpenBranch:
-        """Return the newest number of a branch, a new one if its directory changed."""
+        """Return the newest number of a branch, a new one if its directory or its owner changed."""
         found = self.rows.fetch(_BRANCH, name)
         if not found:
             session, data = self._find_owner(name)
             return self._add_branch(name, session, self._find_directory(data, state), state)
         branch = _OpenBranch(*found[-1])
-        stored = self.rows.fetch(_SESSION_DATA, branch.session)
-        if stored:
-            data = stored[0][0]
-        else:  # it was deleted, and another one goes on in its branch
+        session = branch.session
+        if found := self.rows.fetch(_SESSION_AT_END, name, session):
+            data = found[0][0]
+        else:  # it was deleted, or a fork goes on in its branch
             session, data = self._find_owner(name)
             if not session:
                 return branch
-            branch.session = session
             self.rows.run(_GIVE_BRANCH, session, name)
         directory = self._find_directory(data, state)
-        if directory == branch.directory:
+        if (session, directory) == (branch.session, branch.directory):
             return branch
-        moved = self._add_branch(name, branch.session, directory, state)
+        moved = self._add_branch(name, session, directory, state)
         moved.position = branch.position
         return moved
 
@@ -443,11 +445,34 @@ class SqlStepIndex(ABC):
         return _OpenBranch(number, session, directory)
 
     def _find_owner(self, branch: str) -> tuple[str, str]:
-        """Return id and data of the session that owns a branch, or ""."""
-        if self._owners is not None:
-            return self._owners.get(branch, ("", ""))
-        found = self.rows.fetch(_OWNERS_OF, branch)
-        return found[0] if found else ("", "")
+        """Return id and data of the session that owns a branch, or "".
+
+        It is the one that has most of its steps, and the oldest of several: all others begin with steps of it.
+        """
+        if self._owners is not None and branch in self._owners:
+            return self._owners[branch]
+        # Another program may have made it since all were loaded.
+        for session, data in self.rows.fetch(_OLDEST_AT_END, branch):
+            return session, data
+        if self._owners is None:
+            self._owners = self._load_owners()
+        return self._owners.get(branch, ("", ""))
+
+    def _load_owners(self) -> dict[str, tuple[str, str]]:
+        """Return id and data of the session that owns each branch."""
+        parents = {row.id: (row.parent, row.position) for row in self.rows.forked_branches()}
+        owners: dict[str, tuple[str, str]] = {}
+        reached: dict[str, int] = {}
+        for tip_branch, tip_position, session, data in self.rows.fetch(_TIPS):
+            branch, position = tip_branch, tip_position
+            while branch is not None:
+                is_new = branch not in owners
+                if is_new or reached[branch] < position:
+                    owners[branch], reached[branch] = (session, data), position
+                if not is_new:
+                    break  # an older session has the same steps before it
+                branch, position = parents.get(branch, (None, -1))
+        return owners
 
     def _find_directory(self, data: str, state: dict[str, str]) -> int:
         """Return the number of a session's directory, 0 for none.

@@ -125,7 +125,7 @@ class PostgresStepIndex(SqlStepIndex):
     def __init__(self, rows: PostgresStore) -> None:
         super().__init__(rows)
         self._checked = 0.0
-        self._branch_owners: dict[str, tuple[str, str]] = {}
+        self._branch_owners: dict[str, tuple[int, str, str]] = {}
 
     def note_change(self) -> None:
         """Note that this program has appended steps."""
@@ -188,7 +188,8 @@ class PostgresStepIndex(SqlStepIndex):
         place = self.rows.place(tip)
         branch, last = (place.branch, place.position) if place else (None, -1)
         while branch is not None and limit > 0:
-            self._branch_owners.setdefault(branch, (session, data))
+            if branch not in self._branch_owners or self._branch_owners[branch][0] < last:
+                self._branch_owners[branch] = last, session, data
             indexed = taken.get(branch)
             if indexed is None:
                 indexed = int(self.rows.fetch(_INDEXED_POSITION, branch)[0][0])
@@ -201,7 +202,10 @@ class PostgresStepIndex(SqlStepIndex):
             branch, last = (row.parent, row.position) if row else (None, -1)
 
     def _find_owner(self, branch: str) -> tuple[str, str]:
-        return self._branch_owners.get(branch) or super()._find_owner(branch)
+        if branch in self._branch_owners:
+            _, session, data = self._branch_owners[branch]
+            return session, data
+        return super()._find_owner(branch)
 
     def count_deletions(self) -> int:
         """Return the number of the last recorded deletion."""
