@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from nexus_core.dialects.neutral import message_to_json
 from nexus_core.ledger.codec import StoredStep
+from nexus_core.ledger.store import clean_text
 from nexus_core.memory.step_index import (
     TURN_BITS,
     TURNS_PER_NUMBER,
@@ -94,7 +95,7 @@ class InMemoryStepIndex:
                 if is_new or reached[branch] < position:
                     reached[branch] = position
                     self._owners[branch] = record.label
-                    self._directories[branch] = record.payload.cwd or ""
+                    self._directories[branch] = clean_text(record.payload.cwd or "")
                 if not is_new:
                     break  # an older session has the same steps before it
                 place = self._parents.get(branch)
@@ -147,6 +148,7 @@ class InMemoryStepIndex:
 
     def find_directory(self, directory: str) -> list[IdSpan]:
         """Return the ids of the turns of sessions that work in a directory or below it."""
+        directory = clean_text(directory)  # as sessions store it
         below = directory.rstrip(os.sep) + os.sep
         numbers = [
             number

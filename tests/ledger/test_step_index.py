@@ -622,6 +622,20 @@ def test_search_in_a_directory_has_what_is_below_but_not_its_namesakes(ledger: S
     assert len(ask(ledger, "bread", directory="/")) == 5
 
 
+@pytest.mark.parametrize("name", ["w\udcff", "w\0", "w\ud83d\ude00", "wörk", "w\n'\"\\%"])
+def test_search_in_a_directory_of_any_name(ledger: StoreLedger, name: str, caplog: pytest.LogCaptureFixture) -> None:
+    for directory in (f"/srv/{name}", f"/srv/{name}/api", f"/srv/{name}-2", f"/srv/{name}z", "/srv/w", "/srv/w?"):
+        ledger.create(ascii(directory), data={"cwd": directory})
+        tell(ledger, ascii(directory), f"Bread of {directory!a}")
+
+    assert sorted(ask(ledger, "bread", directory=f"/srv/{name}")) == sorted(
+        f"Bread of {directory!a}" for directory in (f"/srv/{name}", f"/srv/{name}/api")
+    )
+    assert len(ask(ledger, "bread", directory="/srv")) == 6
+    assert ask(ledger, "bread", directory=f"/srv/{name}/missing") == []
+    assert caplog.records == []
+
+
 def test_error_of_the_search_itself_builds_the_index_once_and_is_reported(
     sqlite: SqliteLedger, path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -64,3 +66,27 @@ def test_fork_keeps_shared_turns_in_their_directory_in_a_new_index(cli: Cli, wor
     cli("session", "search", "parrot")
 
     assert all(PARROT in found for found in find_texts(cli, "parrot invoice"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are any bytes only there")
+def test_session_in_a_directory_whose_name_is_not_unicode_is_found(
+    cli: Cli, work: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    there = work / os.fsdecode(b"w\xff")
+    (there / "below").mkdir(parents=True)
+    talk(work, "elsewhere", ZEBRA)
+    monkeypatch.chdir(there)
+
+    talk(there, "one", PARROT)
+    talk(there / "below", "two", "The parrot sings.")
+
+    assert all(PARROT in found and "sings" in found for found in find_texts(cli, "parrot invoice"))
+    assert not any("zebra" in found for found in find_texts(cli, "zebra shipment harbour"))
+    assert PARROT in talk(there, "three", "What is the number of the parrot invoice?")
+    assert "one" in cli("session", "list").out
+    assert json.loads(cli("session", "show", "one", "--json").out)
+    assert cli("ledger", "verify").code == 0
+    assert cli("memory", "forget", "one", "--yes").code == 0
+    assert not any(PARROT in found for found in find_texts(cli, "parrot invoice"))
+    assert cli("session", "delete", "one", "--yes").code == 0
+    assert not any(record.name.startswith("nexus_core.memory") for record in caplog.records)

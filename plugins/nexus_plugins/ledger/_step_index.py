@@ -485,6 +485,7 @@ class SqlStepIndex(ABC):
             path = None
         if not isinstance(path, str) or not path:
             return 0
+        path = _clean_path(path)
         found = self.rows.fetch(_DIRECTORY, path)
         if found:
             return int(found[0][0])
@@ -583,8 +584,9 @@ class SqlStepIndex(ABC):
     def find_directory(self, directory: str) -> list[IdSpan]:
         """Return the ids of the turns of sessions that work in a directory or below it."""
         if directory not in self._directories:
-            parent = directory.rstrip(os.sep)
-            blocks = self.rows.fetch(_BLOCKS_BELOW, directory, parent + os.sep, parent + chr(ord(os.sep) + 1))
+            path = _clean_path(directory)
+            parent = path.rstrip(os.sep)
+            blocks = self.rows.fetch(_BLOCKS_BELOW, path, parent + os.sep, parent + chr(ord(os.sep) + 1))
             if len(self._directories) >= _MAX_DIRECTORIES:
                 self._directories.clear()
             self._directories[directory] = [*_merge_spans([_block_span(*block) for block in blocks])]
@@ -636,6 +638,11 @@ def _list_postings(id_: int, text: IndexedText) -> Iterator[tuple[int, Sequence[
         yield id_ << 1, text.said
     if text.rest:
         yield id_ << 1 | 1, text.rest
+
+
+def _clean_path(path: str) -> str:
+    """Return a path as sessions store it, with U+FFFD for each byte that is not UTF-8, and for NUL."""
+    return path.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\0", "\ufffd")
 
 
 def _block_span(first: int, used: int, turns: int, words: int) -> IdSpan:
