@@ -432,6 +432,19 @@ def test_search_names_the_fork_that_keeps_steps_of_a_deleted_session(ledger: Sto
     assert ask(ledger, "onion") == []
 
 
+def test_search_names_a_fork_that_has_the_step_of_a_deleted_session(ledger: StoreLedger) -> None:
+    ledger.create("main")
+    first, second = tell(ledger, "main", "The onion is fried.", "The turnip is boiled.")
+    for name, step in (("short", first), ("long", second)):
+        ledger.create(name, head=step.id, origin="main")
+        time.sleep(0.002)  # sessions of the same millisecond are in no order
+    assert ask(ledger, "turnip")
+
+    ledger.delete("main")
+
+    assert search_steps(ledger, StepQuery(text="turnip", limit=1)).hits[0].session == "long"
+
+
 def rebuild_index(ledger: StoreLedger) -> None:
     if hasattr(ledger.store, "step_index"):
         ledger.store.step_index().drop()

@@ -105,6 +105,7 @@ _ANY_STEP = "select 1 from steps limit 1"
 _IS_AT_END = "tip = (select id from steps where branch = ? order by position desc limit 1)"
 _SESSION_AT_END = f"select data from sessions where {_IS_AT_END} and id = ?"  # noqa: S608 - constants
 _OLDEST_AT_END = f"select id, data from sessions where {_IS_AT_END} order by id limit 1"  # noqa: S608 - constants
+_SESSION_NAME = "select label from sessions where id = ?"
 _TIPS = "select t.branch, t.position, s.id, s.data from sessions s join steps t on t.id = s.tip order by s.id"
 
 _FAILURE = "failure"
@@ -629,7 +630,17 @@ class SqlStepIndex(ABC):
 
     def find_branches(self, numbers: Collection[int]) -> dict[int, tuple[str, str]]:
         """Return branch and session name by branch number."""
-        return {number: (branch, label or "") for number, branch, label in self.fetch_owners(list(numbers))}
+        found = self.fetch_owners(list(numbers))
+        # The session that made a branch may be deleted, and others go on from it.
+        owners = self._load_owners() if any(label is None for _, _, label in found) else {}
+        return {
+            number: (branch, self._name_owner(owners.get(branch)) if label is None else label)
+            for number, branch, label in found
+        }
+
+    def _name_owner(self, owner: tuple[str, str] | None) -> str:
+        named = self.rows.fetch(_SESSION_NAME, owner[0]) if owner else []
+        return str(named[0][0]) if named else ""
 
 
 def _list_postings(id_: int, text: IndexedText) -> Iterator[tuple[int, Sequence[str]]]:
