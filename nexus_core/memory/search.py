@@ -618,15 +618,7 @@ def _name_sessions(ledger: Ledger, index: StepIndex, query: StepQuery, numbers: 
     branches = index.find_branches(numbers)
     if len(branches) < len(numbers):
         raise LedgerError("the search index is damaged: a branch is missing")
-    names = {number: name for number, (_, name) in branches.items()}
-    if all(names.values()):
-        return names
-    # The session that made the branch was deleted, and others go on from it.
-    owners: dict[str, str] = {}
-    for record in reversed(ledger.sessions(status=None)):
-        for part in _find_parts(ledger, record):
-            owners.setdefault(part.branch, record.label)
-    return {number: name or owners.get(branches[number][0], "") for number, name in names.items()}
+    return {number: name for number, (_, name) in branches.items()}
 
 
 _WORD = re.compile(r"[^\W_]+")
