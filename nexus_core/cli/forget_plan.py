@@ -11,10 +11,10 @@ from unicodedata import normalize
 from nexus_core.cli.memory_lookup import (
     STEP_PREFIX,
     STEP_REFERENCE,
-    GivenMemories,
-    find_answer,
+    InjectedMemoryIndex,
     find_named_file,
     find_named_step,
+    find_reply_to_question,
     is_memory_id,
     match_memory_id,
     read_step_text,
@@ -154,7 +154,7 @@ def read_forget_target(
     nexus: Nexus,
     name: str,
     memories: Sequence[Memory],
-    given: GivenMemories,
+    given: InjectedMemoryIndex,
     *,
     advance: Callable[[int], None] = lambda _: None,
 ) -> ForgetSelection:
@@ -185,7 +185,7 @@ def read_forget_target(
 
 
 def _select_memories(
-    nexus: Nexus, text: str, memories: Sequence[Memory], given: GivenMemories, advance: Callable[[int], None]
+    nexus: Nexus, text: str, memories: Sequence[Memory], given: InjectedMemoryIndex, advance: Callable[[int], None]
 ) -> ForgetSelection:
     if found := match_memory_id(nexus.ledger, text, memories, given):
         texts = {memory.text.casefold() for memory in memories if memory.id in found}
@@ -194,7 +194,7 @@ def _select_memories(
         # The step would be recalled as an episode, with the same words.
         uris = {each.uri for each in (*found.values(), *(memory.source for memory in same)) if not each.is_file}
         episodes = {each.uri for each in found.values() if not texts and each.uri.startswith(STEP_PREFIX)}
-        answers = (find_answer(nexus.ledger, uri.removeprefix(STEP_PREFIX)) for uri in episodes)
+        answers = (find_reply_to_question(nexus.ledger, uri.removeprefix(STEP_PREFIX)) for uri in episodes)
         uris |= {f"{STEP_PREFIX}{answer.id}" for answer in answers if answer}
         ids = {*found, *(memory.id for memory in same)}
         return ForgetSelection(f"{_MEMORY}{next(iter(found))}", ids=frozenset(ids), uris=frozenset(uris))
@@ -279,7 +279,7 @@ def excerpt_text(text: str) -> str:
 
 
 def build_forget_plan(
-    nexus: Nexus, given: GivenMemories, asked: ForgetSelection, named: Sequence[tuple[MemorySource, Memory]]
+    nexus: Nexus, given: InjectedMemoryIndex, asked: ForgetSelection, named: Sequence[tuple[MemorySource, Memory]]
 ) -> ForgetPlan:
     """Return everything to remove, replies that repeat it included.
 
@@ -315,7 +315,7 @@ def build_forget_plan(
 
 def _find_facts(
     nexus: Nexus,
-    given: GivenMemories,
+    given: InjectedMemoryIndex,
     asked: ForgetSelection,
     memories: Iterable[Memory],
     injected: Iterable[InjectedMemory],
@@ -424,7 +424,7 @@ def list_given_sessions(sent: Iterable[InjectedMemory]) -> list[str]:
     return sorted({each.session for each in sent})
 
 
-class ForgetProof(NamedTuple):
+class ForgetVerification(NamedTuple):
     """Search results that still have forgotten memories or repeat them.
 
     Attributes:
@@ -436,7 +436,7 @@ class ForgetProof(NamedTuple):
     repeated: Mapping[str, str] = {}
 
 
-def prove_forgotten(nexus: Nexus, given: GivenMemories, plan: ForgetPlan) -> ForgetProof:
+def verify_forgotten(nexus: Nexus, given: InjectedMemoryIndex, plan: ForgetPlan) -> ForgetVerification:
     """Ask the queries again, and compare what they return with what was forgotten.
 
     Later turns of sessions that were given it are compared, too.
@@ -467,4 +467,4 @@ def prove_forgotten(nexus: Nexus, given: GivenMemories, plan: ForgetPlan) -> For
                 question = ""  # it says so itself
             if any(fact.are_repeated_in(text, question) for fact in plan.facts):
                 repeated[f"{STEP_PREFIX}{name}"] = text
-    return ForgetProof(sorted(returned), {name: excerpt_text(text) for name, text in repeated.items()})
+    return ForgetVerification(sorted(returned), {name: excerpt_text(text) for name, text in repeated.items()})

@@ -42,7 +42,9 @@ def is_memory_id(name: str) -> bool:
     return _ID.fullmatch(name) is not None
 
 
-def match_memory_id(ledger: Ledger, name: str, memories: Iterable[Memory], given: GivenMemories) -> dict[str, Source]:
+def match_memory_id(
+    ledger: Ledger, name: str, memories: Iterable[Memory], given: InjectedMemoryIndex
+) -> dict[str, Source]:
     """Return ids and sources of the memories whose id begins with a name.
 
     Raises:
@@ -109,7 +111,7 @@ def read_step_text(step: Step) -> str:
     return "\n".join(text for message in step.messages for text in find_message_texts(message))
 
 
-def find_answer(ledger: Ledger, name: str) -> Step | None:
+def find_reply_to_question(ledger: Ledger, name: str) -> Step | None:
     """Return the reply to a question step, or None."""
     from nexus_core.thread.lookup import find_turn_steps
 
@@ -124,7 +126,7 @@ def find_answer(ledger: Ledger, name: str) -> Step | None:
 STEP_REFERENCE = re.compile(r"step:\w+")
 
 
-class GivenMemories:
+class InjectedMemoryIndex:
     """The memories that sessions were given, and the steps that came after them.
 
     Args:
@@ -178,7 +180,7 @@ class GivenMemories:
         text = "" if step is None else read_step_text(step)
         if step is None or not text:
             return None
-        answer = find_answer(self.ledger, step.id)
+        answer = find_reply_to_question(self.ledger, step.id)
         if answer and not self.is_forgotten(f"{STEP_PREFIX}{answer.id}"):
             text = f"{text}\nAnswered ({STEP_PREFIX}{answer.id}): {read_step_text(answer)}"
         session = next((each.label for each in self.ledger.sessions(status=None) if self._has_step(each, step)), "")

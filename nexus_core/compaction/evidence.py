@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nexus_core.history.groups import is_session_start, is_user_input
 from nexus_core.history.shorten import split_head_and_tail
 from nexus_core.memory.facts import MINOR_CLASSES, VAGUE, parse_path
-from nexus_core.memory.statements import find_rules, is_prose, is_rule, strip_program_text
+from nexus_core.memory.statements import find_rules, is_prose, is_rule, strip_inserted_text
 from nexus_core.text.safety import neutralize, visible_line
 from nexus_core.thread.projection import is_summary
 
@@ -72,7 +72,7 @@ def find_user_quotes(messages: Iterable[ThreadMessage]) -> tuple[UserQuote, ...]
         if is_user_input(each.message)
         and not is_summary(each.message)
         and not is_session_start(each.message)
-        and (text := strip_program_text(each.message.content))
+        and (text := strip_inserted_text(each.message.content))
     )
 
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from nexus_core.compaction.prompts import describe_media
 from nexus_core.history.groups import is_session_start, is_user_input
 from nexus_core.history.shorten import shorten_text
-from nexus_core.memory.facts import UNSPACED, find_command, find_errors, find_exit_code, list_touched_paths
+from nexus_core.memory.facts import UNSPACED, find_command, find_command_outcome, find_errors, list_touched_paths
 from nexus_core.memory.statements import (
     find_decisions,
     is_intention,
     split_sentences,
+    strip_inserted_text,
     strip_pasted_diffs,
-    strip_program_text,
 )
 from nexus_core.thread.projection import is_summary
 from nexus_core.tokens.estimator import estimate
@@ -197,7 +197,7 @@ def _split_turns(messages: Sequence[Message]) -> list[list[Message]]:
 
 def _describe_turn(turn: Sequence[Message], scores: _TermScores, *, has_evidence: bool) -> _TurnEntry:
     inputs = [message for message in turn if is_user_input(message)]
-    asked = next((strip_program_text(message.content) or describe_media(message) for message in inputs), "")
+    asked = next((strip_inserted_text(message.content) or describe_media(message) for message in inputs), "")
     limit = _MAX_TOPIC if has_evidence else _MAX_REQUEST
     question = scores.choose_sentences(strip_pasted_diffs(asked), limit).rstrip(";")
     outcome = _describe_outcome(turn, scores)
@@ -261,7 +261,7 @@ def _list_failures(turn: Sequence[Message]) -> list[str]:
 def _describe_failure(result: ToolResult, command: str) -> str:
     """Return the command or tool, its exit code, and its first error; "" if it succeeded."""
     # Results of other tools may contain exit codes of something else.
-    ended = find_exit_code(result) if command else "failed" * result.is_error
+    ended = find_command_outcome(result) if command else "failed" * result.is_error
     if ended in ("", "exit 0"):
         return ""
     error = next(find_errors(result.text), "")

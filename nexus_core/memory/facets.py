@@ -64,7 +64,7 @@ def find_query_facets(text: str) -> tuple[StepFacet, ...]:
     return tuple(facet for facet in STEP_FACETS if _FACET_QUESTIONS[facet].search(lowered))
 
 
-def find_facet_stems(text: str, facets: Collection[StepFacet]) -> set[str]:
+def find_facet_question_stems(text: str, facets: Collection[StepFacet]) -> set[str]:
     """Return the stems of the words by which a question asks for facets."""
     lowered = text[:MAX_FACET_CHARACTERS].lower()
     found = (match[0] for facet in facets for match in _FACET_QUESTIONS[facet].finditer(lowered))
@@ -107,7 +107,7 @@ def _find_call_facets(part: Mapping[str, Any]) -> Iterator[StepFacet]:
         yield "file"
 
 
-def find_call_facts(call: ToolCall, facets: Collection[StepFacet]) -> Iterator[str]:
+def list_facet_values(call: ToolCall, facets: Collection[StepFacet]) -> Iterator[str]:
     """Yield the command that a tool call runs and the files that it changes."""
     if "command" in facets and (command := find_command(call)):
         yield command

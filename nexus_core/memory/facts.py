@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from nexus_core.memory.statements import find_decisions, find_refusal_reason, is_refusal, strip_program_text
+from nexus_core.memory.statements import find_decisions, find_refusal_reason, is_refusal, strip_inserted_text
 from nexus_core.types.compaction import FACT_CLASSES, Fact
 from nexus_core.types.messages import Text, ToolCall, ToolResult
 
@@ -169,7 +169,7 @@ class _FactCollector:
         running = self.running.get(result.call_id)
         if running:
             known = self.facts["command", running.popleft()]
-            self.facts["command", known.text] = replace(known, note=find_exit_code(result))
+            self.facts["command", known.text] = replace(known, note=find_command_outcome(result))
 
     def add(self, found: MessageFact, step: str, position: int) -> None:
         known = self.facts.get(found.key)
@@ -188,7 +188,7 @@ def _find_message_facts(message: Message, collector: _FactCollector) -> Iterator
     for part in message.parts:
         if isinstance(part, Text):
             is_user = message.role == "user"
-            text = strip_program_text(part.text) if is_user else part.text
+            text = strip_inserted_text(part.text) if is_user else part.text
             yield from collector.cache.find_text_facts(text, is_user=is_user)
         elif isinstance(part, ToolCall):
             yield from _find_call_facts(part, collector)
@@ -247,7 +247,7 @@ def _find_call_facts(call: ToolCall, collector: _FactCollector) -> Iterator[Mess
     if command:
         yield MessageFact("command", command)
         collector.running[call.id].append(command)
-    for kind, text in collector.cache.find_facts(list_other_arguments(call), with_errors=True):
+    for kind, text in collector.cache.find_facts(join_argument_texts(call), with_errors=True):
         if text not in paths and kind != "error":
             yield MessageFact(kind, text)
 
@@ -401,14 +401,14 @@ def describe_failed_result(text: str) -> str:
     return ""
 
 
-def list_other_arguments(call: ToolCall) -> str:
+def join_argument_texts(call: ToolCall) -> str:
     """Return the texts in a tool call's arguments, without file content."""
     return "\n".join(
         _list_strings({name: value for name, value in call.arguments.items() if not _CONTENT_ARGUMENTS.fullmatch(name)})
     )
 
 
-def find_exit_code(result: ToolResult) -> str:
+def find_command_outcome(result: ToolResult) -> str:
     """Return the outcome of a command: `exit 1`, `failed`, or "" if unknown."""
     text = result.text
     searched = (

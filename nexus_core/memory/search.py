@@ -19,7 +19,7 @@ from nexus_core.ledger.codec import StoredStep
 from nexus_core.ledger.deletion import DeletableLedger
 from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.ledger.store import write_canonical_json
-from nexus_core.memory.facets import find_call_facts, read_facet
+from nexus_core.memory.facets import list_facet_values, read_facet
 from nexus_core.memory.in_memory_index import InMemoryStepIndex
 from nexus_core.memory.step_index import (
     IS_QUESTION,
@@ -34,9 +34,9 @@ from nexus_core.memory.step_index import (
 from nexus_core.memory.step_scores import ScoredStep, StepScope, rank_steps
 from nexus_core.memory.words import (
     FRAME_STEMS,
-    find_common_stems,
     find_query_entities,
     find_query_words,
+    find_shared_stems,
     find_stems,
     get_index_stem,
     split_words,
@@ -213,7 +213,7 @@ def search_steps(ledger: Ledger, query: StepQuery, *, advance: Advance = ignore_
     return _read_index(ledger, search, advance, unsearched=excluded)
 
 
-def read_facet_steps(
+def map_facet_steps(
     ledger: Ledger, query: StepQuery, read: Callable[[Step, str], T], cache: MutableMapping[IndexedStep, T]
 ) -> list[T]:
     """Apply a function to each step with a facet, newest first.
@@ -597,7 +597,7 @@ def _build_hit(
     score: ScoredStep, step: Step, names: dict[int, str], words: dict[str, str], query: StepQuery
 ) -> StepHit:
     snippet = find_snippet(step, set(words), query.snippet_characters, query.facets)
-    found = find_common_stems(snippet, words)
+    found = find_shared_stems(snippet, words)
     return StepHit(
         session=names[score.id >> TURN_BITS],
         step=step.id,
@@ -687,7 +687,7 @@ def _list_texts(value: object, name: str = "") -> Iterator[tuple[str, str]]:
 def _list_call_facts(message: Message, facets: Collection[StepFacet]) -> Iterator[str]:
     """Yield the commands and changed files of the tool calls of a message."""
     for call in message.tool_calls:
-        yield from find_call_facts(replace(call, arguments=_redact_arguments(call)), facets)
+        yield from list_facet_values(replace(call, arguments=_redact_arguments(call)), facets)
 
 
 def _redact_arguments(call: ToolCall) -> dict[str, Any]:

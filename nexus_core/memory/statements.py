@@ -57,7 +57,7 @@ _BARE_COMMAND = re.compile(r"/[\w:.-]{0,60}")
 """A command to the program without an argument, such as `/clear`."""
 
 
-def strip_program_text(text: str) -> str:
+def strip_inserted_text(text: str) -> str:
     """Return a user message without the text that programs added to it."""
     if "<" in text:
         text = _TYPED_TAG.sub("", _remove_blocks(text))
@@ -94,7 +94,7 @@ def keep_typed_text(text: str) -> str:
     Anything from the first element (`<output>`) to the last closing tag is left out, or to the end if there is none:
     programs put output into user messages, and output may close a tag itself. So are code blocks and quoted lines.
     """
-    text = strip_program_text(_cut_span(_cut_span(text, _ELEMENT, "</"), _FENCED, None))
+    text = strip_inserted_text(_cut_span(_cut_span(text, _ELEMENT, "</"), _FENCED, None))
     return _QUOTED_LINE.sub("", text)
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args
 
 from nexus_core.ledger.ledger import find_strings
 from nexus_core.memory.facets import find_step_facets
-from nexus_core.memory.statements import strip_program_text
+from nexus_core.memory.statements import strip_inserted_text
 from nexus_core.memory.words import TIME_WORD, WORDS_VERSION, find_stems, split_words
 from nexus_core.types.ledger import StepKind
 from nexus_core.types.memory import STEP_FACETS
@@ -282,7 +282,7 @@ def _read_messages(messages: Sequence[Mapping[str, Any]]) -> tuple[str, str, str
         for part in message.get("parts", ()):
             kind = part.get("kind")
             if kind == "text":
-                text = strip_program_text(part["text"]) if message["role"] == "user" else part["text"]
+                text = strip_inserted_text(part["text"]) if message["role"] == "user" else part["text"]
                 (rest if message["role"] in ("tool", "system") else said).append(text)
             elif kind == "tool_call":
                 rest.append(part["name"])

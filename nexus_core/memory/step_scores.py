@@ -14,7 +14,7 @@ from heapq import nlargest
 from math import exp, inf, log
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.memory.facets import find_facet_stems, find_query_facets
+from nexus_core.memory.facets import find_facet_question_stems, find_query_facets
 from nexus_core.memory.step_index import (
     HAS_TIME,
     IS_QUESTION,
@@ -203,7 +203,7 @@ def rank_steps(index: StepIndex, text: str, scope: StepScope) -> StepRanking:
     asked = find_query_facets(text)
     with_facet = index.find_postings([build_facet_stem(each) for each in asked], scope.spans, 1)
     facets = [facet for facet, places in zip(asked, with_facet, strict=True) if places]
-    words = _look_up_words(index, text, scope, find_facet_stems(text, facets))
+    words = _look_up_words(index, text, scope, find_facet_question_stems(text, facets))
     unknown = tuple(name for name in names if any(stem not in words.known for stem in find_stems(split_words(name))))
     if not words.found:
         return NO_RANKING._replace(unknown_names=unknown, searched=turns)

@@ -102,7 +102,7 @@ def find_stems(words: Iterable[str]) -> dict[str, None]:
     return found
 
 
-def find_common_stems(text: str, stems: Collection[str]) -> set[str]:
+def find_shared_stems(text: str, stems: Collection[str]) -> set[str]:
     """Return those of some stems that a text has."""
     # A stem is the beginning of its word, but perhaps for the last character (city: citi), so that few need to be made.
     beginnings = tuple({stem[:-1] or stem for stem in stems})

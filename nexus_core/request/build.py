@@ -416,17 +416,17 @@ class _Planner:
         used = kept.taken + sum(self._window.prefix_sizer.count_tokens(pending.prefix).values())
         if self._cache is None or used <= self._window.available_tokens:
             return False
-        from nexus_core.request.memories import build_memory_key, find_injected_memories, strip_memories
+        from nexus_core.request.memories import build_unsent_key, find_injected_memories, strip_unsent_memories
 
         injected = {
-            build_memory_key(item.turn, entry.id)
+            build_unsent_key(item.turn, entry.id)
             for item, entry in find_injected_memories(self._cache, self._history)
             if item.turn != self._turn
         }
         if injected <= self._unsent:
             return False
         self._unsent |= injected
-        self._history = strip_memories(self._cache, self._history, self._unsent, self._window.sizer)
+        self._history = strip_unsent_memories(self._cache, self._history, self._unsent, self._window.sizer)
         return True
 
     def _count_excess(self, pending: PendingPrefix, kept: KeptItems) -> int:
@@ -458,9 +458,9 @@ class _Planner:
             items = read_thread(self._cache, tip, sizer, limits)
         if not self._unsent:
             return items
-        from nexus_core.request.memories import strip_memories
+        from nexus_core.request.memories import strip_unsent_memories
 
-        return strip_memories(self._cache, items, self._unsent, sizer)
+        return strip_unsent_memories(self._cache, items, self._unsent, sizer)
 
     def _build_start_item(self) -> HistoryItem:
         """Return the first message of a session that is not stored yet."""

@@ -121,7 +121,7 @@ def find_known_context(
         sent += [
             (entry["id"], entry["title"], entry["source"]["uri"])
             for item, entry in _list_injected_entries(cache, history)
-            if build_memory_key(item.turn, entry["id"]) not in known.unsent
+            if build_unsent_key(item.turn, entry["id"]) not in known.unsent
         ]
     memories = {
         # Older versions made another id of an episode.
@@ -157,12 +157,12 @@ def _list_injected_entries(
                     yield item, entry
 
 
-def build_memory_key(turn: str, section_id: str) -> str:
+def build_unsent_key(turn: str, section_id: str) -> str:
     """Return the name of a memory in a user message, as `unsent_memories` has it."""
     return f"{turn}/{section_id.removeprefix(MEMORY_ID_PREFIX)}"
 
 
-def strip_memories(
+def strip_unsent_memories(
     cache: ThreadCache, items: Sequence[HistoryItem], unsent: Collection[str], sizer: MessageSizer
 ) -> list[HistoryItem]:
     """Return the messages without the memories that are not sent any more.
@@ -177,7 +177,7 @@ def strip_memories(
         return [*items]
     stripped: dict[int, list[SectionEntry]] = {}
     for item, entry in find_injected_memories(cache, items):
-        if build_memory_key(item.turn, entry.id) in unsent:
+        if build_unsent_key(item.turn, entry.id) in unsent:
             stripped.setdefault(id(item), []).append(entry)
     return [_strip_item(each, stripped[id(each)], sizer) if id(each) in stripped else each for each in items]
 
@@ -190,7 +190,7 @@ def list_sent_entries(entries: Sequence[SectionEntry], turn: str, unsent: Collec
         turn: Its turn.
         unsent: The memories to take out, as `unsent_memories` has them.
     """
-    removed = [each for each in entries if not each.refusal and build_memory_key(turn, each.id) in unsent]
+    removed = [each for each in entries if not each.refusal and build_unsent_key(turn, each.id) in unsent]
     if any(each.span is None for each in removed):  # only the user's own text is left of the message
         return [each for each in entries if each.refusal]
     return [each for each in entries if each not in removed]
@@ -308,7 +308,7 @@ def list_injected_memories(ledger: Ledger, record: SessionRecord) -> list[Inject
             continue
         for entry in read_section_entries(list(payload.section_entries)):
             if entry.id.startswith(MEMORY_ID_PREFIX) and not entry.refusal:
-                is_sent = build_memory_key(step.turn, entry.id) not in unsent
+                is_sent = build_unsent_key(step.turn, entry.id) not in unsent
                 name = entry.id.removeprefix(MEMORY_ID_PREFIX)
                 found[step.turn, name] = InjectedMemory(
                     name, entry.title, entry.source, entry.reason, record.label, step.id, step.turn, is_sent
@@ -392,7 +392,7 @@ def build_forget_step(
     injected = [each for each in list_injected_memories(ledger, state.record) if each.is_sent and each.id in forgotten]
     if not injected and not steps:
         return None
-    unsent = {*state.newest.unsent_memories, *(build_memory_key(each.turn, each.id) for each in injected if each.turn)}
+    unsent = {*state.newest.unsent_memories, *(build_unsent_key(each.turn, each.id) for each in injected if each.turn)}
     payload, blob = ForgetPayload(unsent_memories=tuple(sorted(unsent))), b""
     if steps:
         payload = payload.replace(forgotten_steps=tuple(steps))

@@ -168,9 +168,9 @@ def _sent(cache: ThreadCache, state: SessionState, window: ContextWindow) -> lis
     items = _read_sent(cache, state, window)
     if not state.newest.unsent_memories:
         return items
-    from nexus_core.request.memories import strip_memories
+    from nexus_core.request.memories import strip_unsent_memories
 
-    return strip_memories(cache, items, state.newest.unsent_memories, window.sizer)
+    return strip_unsent_memories(cache, items, state.newest.unsent_memories, window.sizer)
 
 
 def _read_input_entries(turn: Turn, name: str, unsent: Collection[str]) -> Sequence[SectionEntry]:

@@ -431,7 +431,7 @@ def format_utc_time(milliseconds: int) -> str:
         return ""
 
 
-def get_link_scheme(url: str) -> str | None:
+def get_safe_link_scheme(url: str) -> str | None:
     """Return the scheme of a URL, "" if relative, None if not allowed."""
     bare = "".join(character for character in url if character > " ")  # browsers skip these before a scheme
     found = _SCHEME.match(bare)
@@ -545,7 +545,7 @@ def iterate_tokens(tokens: Iterable[Token]) -> Iterator[Token]:
 def _is_safe_token(token: Token) -> bool:
     if token.type in ("html_block", "html_inline", "image") or token.level >= MAX_MARKDOWN_LEVELS - 1:
         return False
-    if token.type == "link_open" and get_link_scheme(str(token.attrGet("href") or "")) is None:
+    if token.type == "link_open" and get_safe_link_scheme(str(token.attrGet("href") or "")) is None:
         return False
     return token.type == "inline" or visible(token.content) == token.content
 

@@ -21,7 +21,7 @@ from nexus_core.transfer.documents import (
     MAX_MARKDOWN_LEVELS,
     find_data_image,
     format_usage,
-    get_link_scheme,
+    get_safe_link_scheme,
 )
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ def _build_parser(breaks: bool) -> MarkdownIt:
 
 
 def _is_link(url: str) -> bool:
-    return bool(find_data_image(url)) if url.startswith("data:") else get_link_scheme(url) is not None
+    return bool(find_data_image(url)) if url.startswith("data:") else get_safe_link_scheme(url) is not None
 
 
 def _open_link(
@@ -254,7 +254,7 @@ def _open_link(
     token = tokens[index]
     url = str(token.attrGet("href") or "")
     # A path is of the machine of the session; the page has no such file beside it.
-    is_link = bool(get_link_scheme(url))
+    is_link = bool(get_safe_link_scheme(url))
     environment.setdefault("links", []).append(is_link)
     if not is_link:
         return f'<span class="path" title="{escape(url)}">'

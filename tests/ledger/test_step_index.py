@@ -14,7 +14,7 @@ import pytest
 from nexus_core import LedgerError, UnknownNameError
 from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.memory import step_scores
-from nexus_core.memory.search import SearchResult, StepQuery, read_facet_steps, search_steps
+from nexus_core.memory.search import SearchResult, StepQuery, map_facet_steps, search_steps
 from nexus_core.memory.step_index import TURNS_PER_NUMBER, IndexedStep
 from nexus_core.types.ledger import NewStep, Step
 from nexus_core.types.messages import Message, Role, Text, ToolCall, ToolResult
@@ -157,7 +157,7 @@ def test_steps_with_a_facet_are_read_once_and_the_newest_first(ledger: StoreLedg
 
     def list_rules(**scope: object) -> list[str]:
         query = StepQuery(text="", facets=("rule",), **scope)  # type: ignore[arg-type]
-        return read_facet_steps(ledger, query, read_text, cache)
+        return map_facet_steps(ledger, query, read_text, cache)
 
     assert list_rules() == ["Always use tabs in the parser."]
     add(ledger, "s", spoken("user", "Never push on Fridays, please.", created=2_000_000))
@@ -173,11 +173,11 @@ def test_forgotten_step_is_not_among_those_with_a_facet(ledger: StoreLedger) -> 
     step = add(ledger, "s", spoken("user", "Always use tabs in the parser."))
     cache: dict[IndexedStep, str] = {}
     query = StepQuery(text="", facets=("rule",))
-    assert read_facet_steps(ledger, query, lambda _, session: session, cache) == ["s"]
+    assert map_facet_steps(ledger, query, lambda _, session: session, cache) == ["s"]
 
     forget(ledger, "s", step.id)
 
-    assert read_facet_steps(ledger, query, lambda _, session: session, cache) == []
+    assert map_facet_steps(ledger, query, lambda _, session: session, cache) == []
 
 
 def test_search_shows_what_a_session_repeats_once(ledger: StoreLedger) -> None:

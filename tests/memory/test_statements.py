@@ -9,7 +9,7 @@ from nexus_core.memory.statements import (
     find_lasting_rules,
     find_rules,
     split_sentences,
-    strip_program_text,
+    strip_inserted_text,
 )
 from tests.timing import assert_linear
 
@@ -31,7 +31,7 @@ from tests.timing import assert_linear
     ],
 )
 def test_text_of_programs_is_not_of_the_user(text: str) -> None:
-    assert strip_program_text(text) == ""
+    assert strip_inserted_text(text) == ""
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_text_of_programs_is_not_of_the_user(text: str) -> None:
     ],
 )
 def test_what_the_user_typed_stays(text: str, typed: str) -> None:
-    assert strip_program_text(text) == typed
+    assert strip_inserted_text(text) == typed
 
 
 @pytest.mark.parametrize(
@@ -191,6 +191,6 @@ def test_a_sentence_with_a_colon_is_joined_with_what_it_announces() -> None:
 )
 def test_hostile_texts_take_time_in_proportion_to_their_length(pump: str) -> None:
     def look(text: str) -> None:
-        list(find_decisions(strip_program_text(text)))
+        list(find_decisions(strip_inserted_text(text)))
 
     assert_linear(look, pump * 4000, pump * 32_000, times=8)

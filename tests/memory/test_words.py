@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from nexus_core.memory.words import (
     MAX_QUERY_WORDS,
     compute_porter_stem,
-    find_common_stems,
     find_query_entities,
     find_query_words,
+    find_shared_stems,
     find_stems,
     split_words,
 )
@@ -57,7 +57,7 @@ def test_stems_are_those_of_sqlite(words: list[str]) -> None:
 def test_common_stems_of_a_text_are_those_among_all_its_stems(text: str, question: str) -> None:
     stems = {word.stem for word in find_query_words(f"{question} {text[:10]}")}
 
-    assert find_common_stems(text, stems) == stems & find_stems(split_words(text)).keys()
+    assert find_shared_stems(text, stems) == stems & find_stems(split_words(text)).keys()
 
 
 _SUFFIXES = ("", "s", "es", "ed", "ing", "ies", "y", "ational", "ization", "ibility", "iveness", "enci", "logi", "ll")

@@ -14,7 +14,7 @@ from nexus_core.cli.menu import describe_refused_answer, is_menu_number
 from nexus_core.cli.output import excerpt_message, format_time
 from nexus_core.errors import NexusError, UsageError
 from nexus_core.files.places import user_home
-from nexus_core.memory.statements import strip_program_text
+from nexus_core.memory.statements import strip_inserted_text
 from nexus_core.text.console import format_bytes
 from nexus_core.text.layout import shorten_to_width
 from nexus_core.text.safety import visible_line
@@ -121,7 +121,7 @@ def _read_first_message(each: TranscriptFile, formats: Sequence[TranscriptFormat
     except NexusError:
         return "-"
     said = [entry.message for entry in transcript.entries if entry.kind == "said" and entry.message.role == "user"]
-    typed = [message for message in said if strip_program_text(message.content)]
+    typed = [message for message in said if strip_inserted_text(message.content)]
     first = next((text for message in typed or said if (text := excerpt_message(message))), "")
     return shorten_to_width(visible_line(first), _MAX_MESSAGE_CELLS) or "-"
 

@@ -14,17 +14,17 @@ from nexus_core.cli.context import EXIT_FINDINGS, load_readable_layers
 from nexus_core.cli.forget_plan import (
     SHOWN_CHARACTERS,
     ForgetPlan,
-    ForgetProof,
+    ForgetVerification,
     apply_forget_plan,
     build_forget_plan,
     list_given_sessions,
-    prove_forgotten,
     read_forget_target,
+    verify_forgotten,
 )
 from nexus_core.cli.input import STANDARD_INPUT, read_input_text
 from nexus_core.cli.memory_lookup import (
     STEP_PREFIX,
-    GivenMemories,
+    InjectedMemoryIndex,
     find_named_file,
     find_named_step,
     is_path,
@@ -289,7 +289,7 @@ def _find_memory(cli: CliContext, view: MemoryCatalog, name: str) -> Memory:
         UsageError: There is none, there are several, or it was forgotten.
     """
     listed = [memory for _, memory in view.list_all(cli)]
-    given = GivenMemories(view.nexus.ledger, view.forgotten)
+    given = InjectedMemoryIndex(view.nexus.ledger, view.forgotten)
     found = [each for each in listed if name in (each.title, each.source.uri)]
     if ids := match_memory_id(given.ledger, name, listed, given):
         built = (given.build_memory(*each) for each in ids.items())
@@ -407,7 +407,7 @@ def forget(
         # A command that was interrupted has them on the list already, and is run again.
         named = view.list_with_forgotten(cli)
         view.print_findings(cli)
-        given = GivenMemories(nexus.ledger)
+        given = InjectedMemoryIndex(nexus.ledger)
         with cli.console.progress(None, "Searching", unit="steps") as progress:
             memories = [memory for _, memory in named]
             asked = read_forget_target(nexus, target, memories, given, advance=progress.advance)
@@ -419,7 +419,7 @@ def forget(
             raise typer.Exit(EXIT_FINDINGS)
         is_done = not dry_run and (yes or _confirm(cli, plan))
         removed = apply_forget_plan(nexus, plan) if is_done else []
-        proof = prove_forgotten(nexus, given, plan) if is_done else ForgetProof()
+        proof = verify_forgotten(nexus, given, plan) if is_done else ForgetVerification()
     stays = sorted({*plan.holders, *list_given_sessions(plan.injected), *filter(None, [asked.session])})
     if json:
         facts = {"schema": 1, "target": asked.what, "dry_run": not is_done, "deleted_files": removed}
@@ -474,7 +474,7 @@ def _print_forgotten(
 # ---- proof ----------------------------------------------------------------------------------------------------------
 
 
-def _print_proof(cli: CliContext, queries: int, proof: ForgetProof) -> None:
+def _print_proof(cli: CliContext, queries: int, proof: ForgetVerification) -> None:
     if proof.returned:
         cli.console.warning(f"{format_count(queries, 'question')} asked again, and found: {', '.join(proof.returned)}")
     if proof.repeated:

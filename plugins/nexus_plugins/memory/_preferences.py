@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from nexus_core import Source
 from nexus_core.plugin import Memory
 from nexus_core.plugin.ledgers import StepQuery
-from nexus_core.plugin.memory import find_lasting_rules, keep_typed_text, rank_texts, read_facet_steps, read_sender
+from nexus_core.plugin.memory import find_lasting_rules, keep_typed_text, map_facet_steps, rank_texts, read_sender
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +62,7 @@ def list_preferences(ledger: Ledger, query: MemoryQuery) -> list[Memory]:
 
     rules = {
         rule.id: rule
-        for stated in read_facet_steps(ledger, asked, read_rules, known)
+        for stated in map_facet_steps(ledger, asked, read_rules, known)
         if stated.directory != "" and (here is None or (stated.directory == here and stated.sender == query.identity))
         for rule in stated.rules
     }

@@ -41,7 +41,7 @@ def get_host(url: str) -> str:
     return urlsplit(url).hostname or ""
 
 
-def get_server(url: str) -> str:
+def get_authority(url: str) -> str:
     """Return the host of a URL with its port, if it has one."""
     return urlsplit(url).netloc
 

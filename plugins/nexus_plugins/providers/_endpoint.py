@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core import MissingExtraError, ProviderError, __version__
 from nexus_core.plugin import CancelSignal, Extra
-from nexus_plugins.providers._addresses import get_server
+from nexus_plugins.providers._addresses import get_authority
 from nexus_plugins.providers._connection_pool import open_response
 from nexus_plugins.providers._formats import (
     FORMATS,
@@ -93,14 +93,14 @@ class EndpointError(ProviderError):
         self.endpoint = endpoint
 
 
-class RetryTiming(NamedTuple):
+class RetryClock(NamedTuple):
     """Functions behind the waits between retries, which tests replace."""
 
     pause: Callable[[float], None] = time.sleep
     random: Callable[[], float] = random.random
 
 
-DEFAULT_TIMING = RetryTiming()
+DEFAULT_TIMING = RetryClock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +143,7 @@ class EndpointClient:
 
     name: str
     endpoint: ModelEndpoint
-    timing: RetryTiming = DEFAULT_TIMING
+    timing: RetryClock = DEFAULT_TIMING
     where: str = ""
 
     @property
@@ -284,7 +284,7 @@ class EndpointClient:
         self, response: HttpResponse | HttpFailure, secrets: EnvironmentSecrets, attempts: int
     ) -> EndpointError:
         if not isinstance(response, HttpResponse):
-            hint = f"see that {get_server(self.address)} can be reached" if response.is_retryable else None
+            hint = f"see that {get_authority(self.address)} can be reached" if response.is_retryable else None
             return self.error(response.reason, secrets, hint=hint, attempts=attempts)
         message = secrets.to_safe_line(find_error_message(response.body))
         return self.error(
@@ -590,7 +590,7 @@ _RETRYABLE_STATUSES = frozenset({408, 409, 429})
 _STATUS_SERVER_ERROR = 500
 
 
-def compute_wait(response: HttpResponse | HttpFailure, attempt: int, timing: RetryTiming) -> float | None:
+def compute_wait(response: HttpResponse | HttpFailure, attempt: int, timing: RetryClock) -> float | None:
     """Return the seconds before the next attempt, None if it is useless."""
     if not isinstance(response, HttpResponse):
         return _compute_backoff(attempt, timing) if response.is_retryable else None
@@ -612,7 +612,7 @@ def reserve_time(seconds: float) -> float:
     return seconds - min(1.0, seconds / 20)
 
 
-def _compute_backoff(attempt: int, timing: RetryTiming) -> float:
+def _compute_backoff(attempt: int, timing: RetryClock) -> float:
     # Jitter, so that clients that were rejected together do not retry together.
     return min(MIN_WAIT_SECONDS * 2.0 ** (attempt - 1), MAX_WAIT_SECONDS) * (0.5 + timing.random() / 2)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nexus_core.plugin import LayerConfig, LoadedLayers, SummaryRequest
-    from nexus_plugins.providers._endpoint import RetryTiming
+    from nexus_plugins.providers._endpoint import RetryClock
 
 COMMAND_SETTING = "compaction.command"
 COMMAND_POINTER = "/compaction/command"
@@ -40,7 +40,7 @@ class EndpointSummarizer:
     name: str
     endpoint: ModelEndpoint
     model: str = ""
-    timing: RetryTiming = DEFAULT_TIMING
+    timing: RetryClock = DEFAULT_TIMING
 
     def __call__(self, request: SummaryRequest) -> str:
         """Return the summary.
