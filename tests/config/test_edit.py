@@ -334,7 +334,7 @@ def test_a_large_text_is_edited_in_time_in_proportion_to_its_length() -> None:
         text = '{"a": [' + ", ".join(["{}"] * size) + "] /*" + " " * 2 * size + "*/ }"
         assert remove_value(set_value(text, "/a/-", 1, comments=True), f"/a/{size}", comments=True) == text
 
-    assert_linear(edit, 10_000, 40_000)
+    assert_linear(edit, 5_000, 80_000, times=16)  # a larger text does not fit into the caches of a processor
 
 
 @pytest.fixture
