@@ -205,7 +205,7 @@ def test_an_init_is_compiled_when_it_is_first_used() -> None:
         "for a in range(3):\n"
         "    assert made(a).a == a\n"
         "    counts.append(len(sources))\n"
-        "print(counts)\n"
+        "print([count - counts[0] for count in counts])\n"  # dataclasses may compile the other methods
     )
 
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[0, 1, 1, 1]"
