@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         Salvaged,
         SessionRow,
         StepRow,
+        clean_text,
     )
     from nexus_core.ledger.url import without_secret
     from nexus_core.memory.search import SearchResult, StepHit, StepQuery
@@ -97,6 +98,7 @@ _HOMES = {
     "StoreLedger": "nexus_core.ledger.ledger:StoreLedger",
     "TranscriptPayload": "nexus_core.types.payloads:TranscriptPayload",
     "ExternalTurnPayload": "nexus_core.types.payloads:ExternalTurnPayload",
+    "clean_text": "nexus_core.ledger.store:clean_text",
     "excerpt": "nexus_core.ledger.search:excerpt",
     "find_step": "nexus_core.thread.lookup:find_step",
     "redacted_text": "nexus_core.ledger.search:redacted_text",
@@ -146,6 +148,7 @@ __all__ = [
     "StoreLedger",
     "ToolCallKey",
     "TranscriptPayload",
+    "clean_text",
     "excerpt",
     "find_step",
     "read_forgotten_steps",

@@ -22,6 +22,7 @@ from nexus_core.plugin.ledgers import (
     LedgerError,
     LedgerUnreachableError,
     StepRow,
+    clean_text,
     read_forgotten_steps,
     read_indexed_text,
 )
@@ -486,7 +487,7 @@ class SqlStepIndex(ABC):
             path = None
         if not isinstance(path, str) or not path:
             return 0
-        path = _clean_path(path)
+        path = clean_text(path)
         found = self.rows.fetch(_DIRECTORY, path)
         if found:
             return int(found[0][0])
@@ -585,7 +586,7 @@ class SqlStepIndex(ABC):
     def find_directory(self, directory: str) -> list[IdSpan]:
         """Return the ids of the turns of sessions that work in a directory or below it."""
         if directory not in self._directories:
-            path = _clean_path(directory)
+            path = clean_text(directory)  # as sessions store it
             parent = path.rstrip(os.sep)
             blocks = self.rows.fetch(_BLOCKS_BELOW, path, parent + os.sep, parent + chr(ord(os.sep) + 1))
             if len(self._directories) >= _MAX_DIRECTORIES:
@@ -649,11 +650,6 @@ def _list_postings(id_: int, text: IndexedText) -> Iterator[tuple[int, Sequence[
         yield id_ << 1, text.said
     if text.rest:
         yield id_ << 1 | 1, text.rest
-
-
-def _clean_path(path: str) -> str:
-    """Return a path as sessions store it, with U+FFFD for each byte that is not UTF-8, and for NUL."""
-    return path.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\0", "\ufffd")
 
 
 def _block_span(first: int, used: int, turns: int, words: int) -> IdSpan:
