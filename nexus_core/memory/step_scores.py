@@ -287,14 +287,20 @@ def _weigh_word(word: QueryWord, speaker: int, frame: Collection[str]) -> float:
 
 
 def _weight_turns(places: Sequence[int]) -> dict[int, float]:
-    """Return the factor of each step that has a word."""
+    """Return the factor of each step that has a word.
+
+    It is less where only a tool result has it.
+    """
     factors = {place >> 1: REST_WEIGHT for place in places if place & 1}
     factors.update({place >> 1: 1.0 for place in places if not place & 1})
     return factors
 
 
 def _estimate_frequency(places: Sequence[int], spans: Sequence[IdSpan], turns: int) -> int:
-    """Return an estimate of how many steps of a scope have a word."""
+    """Return an estimate of how many steps of a scope have a word.
+
+    It follows from how far back the newest places reach.
+    """
     oldest = min(places) >> 1
     reached = sum(span.high - max(span.low, oldest) + 1 for span in spans if span.high >= oldest)
     whole = sum(span.high - span.low + 1 for span in spans)
@@ -341,7 +347,7 @@ def _score_turns(
 
 
 def _choose_seeds(found: Sequence[_WordPostings], scope: StepScope) -> list[int]:
-    """Return the steps with the most matched weight."""
+    """Return the steps with the most matched weight, to be scored with their neighbors."""
     count = MAX_SCOPED_SEEDS if scope.turns <= SCOPED_TURNS else MAX_SEEDS
     per_result = SMALL_SCOPE_SEEDS_PER_RESULT if scope.turns <= SMALL_SCOPE_TURNS else SEEDS_PER_RESULT
     count = min(count, max(MIN_SEEDS, per_result * scope.limit))

@@ -345,15 +345,8 @@ def _find_branch_ends(ledger: Ledger, tip: str) -> dict[str, int]:
     return ends
 
 
-class ForgottenInThread(NamedTuple):
-    """The memories and the steps that `forget` steps of a thread name."""
-
-    ids: frozenset[str]
-    steps: frozenset[str]
-
-
-def find_forgotten_in(ledger: Ledger, thread: Sequence[Step]) -> ForgottenInThread:
-    """Return what was forgotten after the first of some steps of a thread, oldest first."""
+def find_forgotten(ledger: Ledger, thread: Sequence[Step]) -> tuple[set[str], set[str]]:
+    """Return the memories and steps that were forgotten after the first step of a thread."""
     ids: set[str] = set()
     steps: set[str] = set()
     for before, step in pairwise(thread):
@@ -364,7 +357,7 @@ def find_forgotten_in(ledger: Ledger, thread: Sequence[Step]) -> ForgottenInThre
             ids.update(key.rpartition("/")[2] for key in unsent)
             lead = _read_lead(ledger, before.payload.memories) - _read_lead(ledger, step.payload.memories)
             ids.update(name.removeprefix(MEMORY_ID_PREFIX) for name in lead)
-    return ForgottenInThread(frozenset(ids), frozenset(steps))
+    return ids, steps
 
 
 def _read_lead(ledger: Ledger, digest: str) -> set[str]:

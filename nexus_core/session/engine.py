@@ -324,18 +324,18 @@ class Engine:
 
     def _inherit_forgotten(self, origin: str) -> None:
         """Record what the session that this was forked from has forgotten since."""
-        from nexus_core.request.memories import find_forgotten_in
+        from nexus_core.request.memories import find_forgotten
 
         ledger = self._thread.runtime.ledger
         record, head = ledger.session(origin), self._thread.read().tip
         if record is None or record.tip is None or head is None or record.tip == head.id:
             return
         try:
-            forgotten = find_forgotten_in(ledger, ledger.thread(record.tip, first=head.id))
+            memories, steps = find_forgotten(ledger, ledger.thread(record.tip, first=head.id))
         except LedgerError:  # later steps are damaged, and a fork of what is before them is the way out
             return
-        shared = [name for name in sorted(forgotten.steps) if find_step(ledger, name, head)]
-        self._append_forget_step(forgotten.ids, shared)
+        shared = [name for name in sorted(steps) if find_step(ledger, name, head)]
+        self._append_forget_step(frozenset(memories), shared)
 
     def spawn(self, arguments: SpawnArguments) -> Operation[Engine]:
         """Create or reopen a worker; one that has finished reports its result again."""
