@@ -14,6 +14,7 @@ from nexus_core.memory.step_index import (
     TURNS_PER_NUMBER,
     IdSpan,
     IndexedStep,
+    find_branch_owners,
     is_id_in_spans,
     read_forgotten_steps,
     read_indexed_text,
@@ -44,7 +45,7 @@ class InMemoryStepIndex:
         self._sizes: dict[int, list[int]] = {}
         self._positions: dict[int, list[int]] = {}
         self._indexed: dict[str, int] = {}
-        self._parents: dict[str, tuple[str, int]] = {}
+        self._parents: dict[str, tuple[str | None, int]] = {}
         self._directories: dict[str, str] = {}
         self._owners: dict[str, str] = {}
         self._ids: dict[str, int] = {}
@@ -81,24 +82,15 @@ class InMemoryStepIndex:
             self._parents[step.branch] = parent.branch, parent.position
 
     def _find_owners(self, ledger: Ledger) -> None:
-        """Find the session that owns each branch.
-
-        It is the one that has most of its steps, and the oldest of several: all others begin with steps of it.
-        """
-        reached: dict[str, int] = {}
-        for record in sorted(ledger.sessions(status=None), key=lambda record: (record.created, record.label)):
-            tip = None if record.tip is None else ledger.step(record.tip)
-            place = None if tip is None else (tip.branch, tip.position)
-            while place is not None:
-                branch, position = place
-                is_new = branch not in reached
-                if is_new or reached[branch] < position:
-                    reached[branch] = position
-                    self._owners[branch] = record.label
-                    self._directories[branch] = clean_text(record.payload.cwd or "")
-                if not is_new:
-                    break  # an older session has the same steps before it
-                place = self._parents.get(branch)
+        """Find the session that owns each branch, and its directory."""
+        records = sorted(ledger.sessions(status=None), key=lambda record: (record.created, record.label))
+        tips = [(ledger.step(record.tip), record) for record in records if record.tip is not None]
+        owners = find_branch_owners(
+            [(tip.branch, tip.position, record) for tip, record in tips if tip is not None], self._parents
+        )
+        for branch, record in owners.items():
+            self._owners[branch] = record.label
+            self._directories[branch] = clean_text(record.payload.cwd or "")
 
     def _forget(self, ledger: Ledger, names: Sequence[str]) -> None:
         self._forgotten.update(names)

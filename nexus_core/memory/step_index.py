@@ -13,7 +13,7 @@ import re
 from bisect import bisect_right
 from itertools import islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, get_args
 
 from nexus_core.ledger.ledger import find_strings
 from nexus_core.memory.facets import find_step_facets
@@ -25,13 +25,15 @@ from nexus_core.types.messages import ROLES, SESSION_START
 from nexus_core.types.payloads import ForgetPayload, read_step_payload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from nexus_core.ledger.store import StepFields
     from nexus_core.types.memory import StepFacet
 
     Advance = Callable[[int], None]
     """Called with the number of steps that were indexed since its last call."""
+
+T = TypeVar("T")
 
 TURN_BITS = 10
 """Bits of an id that number the turns of a branch. An index stores differences of ids: with fewer bits, words of
@@ -140,10 +142,36 @@ _get_low = attrgetter("low")
 
 
 class BranchPart(NamedTuple):
-    """The steps of a branch that belong to a session."""
+    """The steps of a branch that belong to a session: those up to a position, all for None."""
 
     branch: str
     last: int | None = None
+
+
+def find_branch_owners(
+    tips: Iterable[tuple[str, int, T]], parents: Mapping[str, tuple[str | None, int]]
+) -> dict[str, T]:
+    """Return the session that owns each branch.
+
+    It is the one that has most of its steps, and the first of several: all others begin with steps of it.
+
+    Args:
+        tips: Branch and position of the newest step of each session, and the session, the oldest one first.
+        parents: Branch and position of the step that the first step of a forked branch follows.
+    """
+    owners: dict[str, T] = {}
+    reached: dict[str, int] = {}
+    for tip_branch, tip_position, session in tips:
+        branch: str | None = tip_branch
+        position = tip_position
+        while branch is not None:
+            is_new = branch not in reached
+            if is_new or reached[branch] < position:
+                owners[branch], reached[branch] = session, position
+            if not is_new:
+                break  # an older session has the same steps before it
+            branch, position = parents.get(branch, (None, -1))
+    return owners
 
 
 class StepIndex(Protocol):
@@ -162,7 +190,7 @@ class StepIndex(Protocol):
         """Return the ids of all turns: one range, or none."""
 
     def find_postings(self, stems: Sequence[str], spans: Sequence[IdSpan], limit: int) -> list[list[int]]:
-        """Return the newest `limit` postings of each stem in id ranges."""
+        """Return the newest `limit` postings of each stem in id ranges, in any order."""
 
     def read_facts(self, ranges: Sequence[tuple[int, int]]) -> dict[int, IndexedStep]:
         """Return the facts of the turns in ranges by id, each with its first and last id."""
@@ -171,7 +199,7 @@ class StepIndex(Protocol):
         """Return the numbers of speakers by their names in lower case."""
 
     def find_branches(self, numbers: Collection[int]) -> dict[int, tuple[str, str]]:
-        """Return branch and session name by branch number."""
+        """Return branch and session name by branch number; "" for that of a deleted session."""
 
 
 class StoredStepIndex(StepIndex, Protocol):

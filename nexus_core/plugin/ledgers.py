@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         IdSpan,
         IndexedStep,
         IndexedText,
+        find_branch_owners,
         read_forgotten_steps,
         read_indexed_text,
     )
@@ -65,6 +66,7 @@ _HOMES = {
     "StepQuery": "nexus_core.memory.search:StepQuery",
     "IndexedStep": "nexus_core.memory.step_index:IndexedStep",
     "IndexedText": "nexus_core.memory.step_index:IndexedText",
+    "find_branch_owners": "nexus_core.memory.step_index:find_branch_owners",
     "read_forgotten_steps": "nexus_core.memory.step_index:read_forgotten_steps",
     "read_indexed_text": "nexus_core.memory.step_index:read_indexed_text",
     "BranchRow": "nexus_core.ledger.store:BranchRow",
@@ -150,6 +152,7 @@ __all__ = [
     "TranscriptPayload",
     "clean_text",
     "excerpt",
+    "find_branch_owners",
     "find_step",
     "read_forgotten_steps",
     "read_indexed_text",

@@ -23,6 +23,7 @@ from nexus_core.plugin.ledgers import (
     LedgerUnreachableError,
     StepRow,
     clean_text,
+    find_branch_owners,
     read_forgotten_steps,
     read_indexed_text,
 )
@@ -447,10 +448,7 @@ class SqlStepIndex(ABC):
         return _OpenBranch(number, session, directory)
 
     def _find_owner(self, branch: str) -> tuple[str, str]:
-        """Return id and data of the session that owns a branch, or "".
-
-        It is the one that has most of its steps, and the oldest of several: all others begin with steps of it.
-        """
+        """Return id and data of the session that owns a branch, or ""."""
         if self._owners is not None and branch in self._owners:
             return self._owners[branch]
         # Another program may have made it since all were loaded.
@@ -463,18 +461,10 @@ class SqlStepIndex(ABC):
     def _load_owners(self) -> dict[str, tuple[str, str]]:
         """Return id and data of the session that owns each branch."""
         parents = {row.id: (row.parent, row.position) for row in self.rows.forked_branches()}
-        owners: dict[str, tuple[str, str]] = {}
-        reached: dict[str, int] = {}
-        for tip_branch, tip_position, session, data in self.rows.fetch(_TIPS):
-            branch, position = tip_branch, tip_position
-            while branch is not None:
-                is_new = branch not in owners
-                if is_new or reached[branch] < position:
-                    owners[branch], reached[branch] = (session, data), position
-                if not is_new:
-                    break  # an older session has the same steps before it
-                branch, position = parents.get(branch, (None, -1))
-        return owners
+        tips = self.rows.fetch(_TIPS)
+        return find_branch_owners(
+            [(branch, position, (session, data)) for branch, position, session, data in tips], parents
+        )
 
     def _find_directory(self, data: str, state: dict[str, str]) -> int:
         """Return the number of a session's directory, 0 for none.
