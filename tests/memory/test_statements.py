@@ -83,6 +83,8 @@ def test_rules_are_known_by_their_words(rule: str) -> None:
         "From now on, please answer in German.",
         "Remember, you can only enter one command at a time.",
         "I want short answers.",
+        "I really want short answers.",
+        "I also want terse commit messages.",
         "I don\u2019t want comments in generated code.",
         "I prefer tabs over spaces.",
         "I'd like every answer to end with a summary.",
