@@ -117,7 +117,8 @@ def _cut_span(text: str, opening: re.Pattern[str], closing: str | None) -> str:
 _RULE = re.compile(
     r"\b(?:don['\u2019]?t|do not|never|always|must(?:n['\u2019]?t)?|only|should(?:n['\u2019]?t)?|shall|make sure|ensure"
     r"|i(?:['\u2019]d| would)? (?:(?:really|also|just) )?(?:want|like|prefer|need|expect)|we (?:want|need)|needs? to"
-    r"|has to|have to|no need|avoid|without|instead|please|remember|from now on|keep|stop|prefer|not allowed|required?)\b",
+    r"|has to|have to|no need|avoid|without|instead|please|remember|from now on|keep|stop|prefer|not allowed"
+    r"|required?)\b",
     re.IGNORECASE,
 )
 
