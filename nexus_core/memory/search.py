@@ -33,8 +33,6 @@ from nexus_core.memory.step_index import (
 )
 from nexus_core.memory.step_scores import ScoredStep, StepScope, rank_steps
 from nexus_core.memory.words import (
-    FRAME_STEMS,
-    find_query_entities,
     find_query_words,
     find_shared_stems,
     find_stems,
@@ -160,8 +158,7 @@ class SearchResult:
         is_evident: False if too few words match, or a name of the question occurs nowhere: then no hit is.
         unknown_names: Names, paths and identifiers of the question that occur nowhere in the scope.
         turns: The number of turns that were searched.
-        unknown_words: Other words of the question that occur nowhere in the scope, as far as they are looked up; () if
-            only evident hits were asked for.
+        unknown_words: Other words of the question that occur nowhere in the scope, as far as they are looked up.
     """
 
     hits: tuple[StepHit, ...]
@@ -206,9 +203,7 @@ def search_steps(ledger: Ledger, query: StepQuery, *, advance: Advance = ignore_
             scope = scope._replace(limit=max(query.limit, MAX_SENDER_RESULTS))
             ranking = rank_steps(index, query.text, scope)
             result, _ = _build_result(ledger, index, query, ranking, read_steps)
-        if query.only_evident:
-            return result
-        return replace(result, unknown_words=_find_unknown_words(index, query.text, scope, result))
+        return result
 
     return _read_index(ledger, search, advance, unsearched=excluded)
 
@@ -352,6 +347,7 @@ def read_sender(step: Step) -> str:
 
 
 _TIME = ((int, float, NoneType), "milliseconds since 1970: 1_767_225_600_000")
+_FLAG = ((bool,), "True or False")
 _FIELD_TYPES: Mapping[str, tuple[tuple[type, ...], str]] = {
     "text": ((str,), "a text"),
     "session": ((str, NoneType), "the name of a session"),
@@ -363,17 +359,19 @@ _FIELD_TYPES: Mapping[str, tuple[tuple[type, ...], str]] = {
     "until": _TIME,
     "exclude_sessions": ((tuple, list), "a list: ['name']"),
     "sender": ((str, NoneType), "a text"),
+    "with_answers": _FLAG,
+    "only_evident": _FLAG,
     "min_share": ((int, float), "a number from 0 to 1"),
     "limit": ((int,), "a whole number, 1 or more"),
     "snippet_characters": ((int,), "a whole number, 1 or more"),
 }
-"""The types of the fields of a query that have others than True and False, and what to write."""
+"""The types of the fields of a query, and what to write."""
 
 
 def _check_types(query: StepQuery) -> None:
     for field, (kinds, wanted) in _FIELD_TYPES.items():
         value = getattr(query, field)
-        if not isinstance(value, kinds) or isinstance(value, bool):
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             shown = repr(value) if isinstance(value, str) else f"of type {type(value).__name__}"
             raise UsageError(f"{field} of a search must not be {shown}", hint=f"write {wanted}")
         if isinstance(value, tuple | list) and (others := [each for each in value if not isinstance(each, str)]):
@@ -528,6 +526,8 @@ def _build_result(
                 # Programs repeat the same list in many calls: one of them is enough.
                 is_short = len(hit.text) < MIN_REPEATED_CHARACTERS
                 hits.setdefault((hit.session, hit.step if is_short else hit.text), hit)
+    # A hit may have a word in a part of a long text that is not indexed.
+    shown = {word for hit in hits.values() for word in hit.words}
     return SearchResult(
         hits=tuple(hits.values()),
         sessions=tuple(dict.fromkeys(name for number in numbers if (name := names[number]))),
@@ -536,6 +536,7 @@ def _build_result(
         is_evident=ranking.is_evident,
         unknown_names=ranking.unknown_names,
         turns=ranking.searched,
+        unknown_words=tuple(word for word in ranking.unknown_words if word not in shown),
     ), others
 
 
@@ -573,19 +574,6 @@ def _read_answers(
             text = find_snippet(steps[beside], stems, MAX_ANSWER_CHARACTERS)
             quoted[id_] = _AdjacentMessage(text if is_question else "", "" if is_question else text, steps[beside].id)
     return quoted
-
-
-def _find_unknown_words(index: StepIndex, text: str, scope: StepScope, result: SearchResult) -> tuple[str, ...]:
-    """Return the query's words that occur in no step of a scope."""
-    of_names = find_stems(word for name in find_query_entities(text) for word in split_words(name))
-    in_hits = {word for hit in result.hits for word in hit.words}
-    words = [
-        word
-        for word in find_query_words(text)
-        if word.text not in in_hits and word.stem not in of_names and word.stem not in FRAME_STEMS
-    ]
-    places = index.find_postings([word.stem for word in words], scope.spans, 1) if scope.spans else [[] for _ in words]
-    return tuple(word.text for word, found in zip(words, places, strict=True) if not found)
 
 
 def _read_turn_sender(ledger: Ledger, step: Step) -> str:

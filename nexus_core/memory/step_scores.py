@@ -100,6 +100,7 @@ class StepRanking(NamedTuple):
         numbers: The score of each branch number with such a turn.
         coverage: The share of the question's words, weighted by rarity, that the best turn and its neighbours have.
         unknown_names: Names of the question that do not occur in the scope.
+        unknown_words: Other words that do not, but those that only frame a question.
         weight: The weight of all words of the question, known or not.
         searched: The number of turns of the scope.
     """
@@ -108,6 +109,7 @@ class StepRanking(NamedTuple):
     numbers: dict[int, float]
     coverage: float
     unknown_names: tuple[str, ...]
+    unknown_words: tuple[str, ...]
     weight: float
     searched: int
 
@@ -185,9 +187,6 @@ class _NamedDate(NamedTuple):
         return self.year in (0, moment.tm_year) and self.month in (0, moment.tm_mon)
 
 
-NO_RANKING = StepRanking([], {}, 0.0, (), 1.0, 0)
-
-
 def rank_steps(index: StepIndex, text: str, scope: StepScope) -> StepRanking:
     """Return the turns of a scope that fit a question best.
 
@@ -199,14 +198,15 @@ def rank_steps(index: StepIndex, text: str, scope: StepScope) -> StepRanking:
     turns = scope.turns
     names = find_query_entities(text)
     if not turns:
-        return NO_RANKING._replace(unknown_names=names)
+        return StepRanking([], {}, 0.0, names, _find_unknown_words(text, names, ()), 1.0, 0)
     asked = find_query_facets(text)
     with_facet = index.find_postings([build_facet_stem(each) for each in asked], scope.spans, 1)
     facets = [facet for facet, places in zip(asked, with_facet, strict=True) if places]
     words = _look_up_words(index, text, scope, find_facet_question_stems(text, facets))
     unknown = tuple(name for name in names if any(stem not in words.known for stem in find_stems(split_words(name))))
+    unknown_words = _find_unknown_words(text, names, words.known)
     if not words.found:
-        return NO_RANKING._replace(unknown_names=unknown, searched=turns)
+        return StepRanking([], {}, 0.0, unknown, unknown_words, 1.0, turns)
     scores, covered = _score_turns(index, words.found, scope)
     adjust = _Adjustment.of(text, words.speaker, facets)
     numbers = _score_numbers(words.found, {id_ >> TURN_BITS for id_ in scores})
@@ -222,7 +222,18 @@ def rank_steps(index: StepIndex, text: str, scope: StepScope) -> StepRanking:
         number: numbers[number] * (DATE_FACTOR if adjust.has_date(each.facts) else 1.0) + 2 * each.score
         for number, each in best.items()
     }
-    return StepRanking(ranked, by_number, min(1.0, covered / words.weight), unknown, words.weight, turns)
+    coverage = min(1.0, covered / words.weight)
+    return StepRanking(ranked, by_number, coverage, unknown, unknown_words, words.weight, turns)
+
+
+def _find_unknown_words(text: str, names: Collection[str], known: Collection[str]) -> tuple[str, ...]:
+    """Return the words of a question whose stems are not known, without names and words that frame a question."""
+    of_names = find_stems(word for name in names for word in split_words(name))
+    return tuple(
+        word.text
+        for word in find_query_words(text)
+        if word.stem not in known and word.stem not in of_names and word.stem not in FRAME_STEMS
+    )
 
 
 def _look_up_words(index: StepIndex, text: str, scope: StepScope, frame: Collection[str]) -> _FoundWords:
@@ -240,6 +251,7 @@ def _look_up_words(index: StepIndex, text: str, scope: StepScope, frame: Collect
     named = _find_named_speakers(index, words, scope, limit)
     found: list[tuple[float, list[int]]] = []
     known: set[str] = set()
+    speakers: set[int] = set()
     total = 0.0
     of_words = index.find_postings([each.stem for each in words], scope.spans, limit)
     is_only_named = not any(of_words)
@@ -248,6 +260,8 @@ def _look_up_words(index: StepIndex, text: str, scope: StepScope, frame: Collect
         places = of_word
         if is_only_named or 0 < len(own) <= max(MAX_LABEL_TURNS, turns // MAX_LABEL_SHARE):
             speaker, places = 0, [*{*of_word, *own}]
+        if speaker:
+            speakers.add(speaker)
         if places or speaker:
             known.add(word.stem)
         frequency = len(places) if len(places) < limit else _estimate_frequency(places, scope.spans, turns)
@@ -262,8 +276,7 @@ def _look_up_words(index: StepIndex, text: str, scope: StepScope, frame: Collect
             found.append((weight, searched))
     least = MIN_WEIGHT_SHARE * max([weight for weight, _ in found], default=0.0)
     scored = [_WordPostings(weight, _weight_turns(places)) for weight, places in found if weight >= least]
-    numbers = {number for number, _ in named.values()}
-    return _FoundWords(scored, known, numbers.pop() if len(numbers) == 1 else 0, total or 1.0)
+    return _FoundWords(scored, known, speakers.pop() if len(speakers) == 1 else 0, total or 1.0)
 
 
 def _find_named_speakers(

@@ -237,6 +237,30 @@ def test_search_prefers_the_speaker_and_the_month_of_a_question(ledger: StoreLed
     assert ask(ledger, "What was painted in July 2023?")[0] == "I painted lake D."
 
 
+def test_search_prefers_the_speaker_of_a_question_with_the_word_of_a_label(ledger: StoreLedger) -> None:
+    ledger.create("plan")
+    tell(ledger, "plan", "Deadline: Friday.")
+    ledger.create("may")
+    for _ in range(6):
+        for name in ("Ann", "Bob"):
+            add(ledger, "may", spoken("user", f"I painted tree {name[0]}.", name=name, created=1_683_000_000_000))
+
+    found = ask(ledger, "What did Ann paint before the deadline?")
+
+    assert next(text for text in found if "painted" in text) == "I painted tree A."
+
+
+def test_search_knows_a_speaker_and_a_label_among_the_turns_of_others(ledger: StoreLedger) -> None:
+    ledger.create("may")
+    for name in ("Bob", "Ann"):
+        add(ledger, "may", spoken("user", f"I painted tree {name[0]}.", name=name, created=1_683_000_000_000))
+    tell(ledger, "may", "Deadline: Friday.")
+
+    result = search_steps(ledger, StepQuery(text="ann deadline sculpture", roles=("assistant",)))
+
+    assert result.unknown_words == ("sculpture",)
+
+
 @pytest.mark.parametrize(
     "text",
     [

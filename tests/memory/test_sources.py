@@ -6,13 +6,14 @@ import json
 import os
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nexus_core import Nexus, UsageError, hookimpl
+from nexus_core.memory.search import StepQuery, search_steps
 from nexus_core.plugin import Memory, MemoryQuery, MemorySource, Text
 from nexus_core.testing import check_plugin, write_files
 from nexus_plugins.memory.call import RecallTool
@@ -558,6 +559,14 @@ def test_more_notes_than_are_read_are_named_and_not_added(cli: Cli, nexus_home: 
 def test_recall_of_no_memories_is_an_error(nexus: Nexus) -> None:
     with pytest.raises(UsageError, match="the limit is 0"):
         nexus.recall("anything", limit=0)
+
+
+@pytest.mark.parametrize("field", [each.name for each in fields(StepQuery)])
+def test_each_field_of_a_query_is_checked(nexus: Nexus, field: str) -> None:
+    query = StepQuery(**{"text": "anything", field: b"3"})  # type: ignore[arg-type]
+
+    with pytest.raises(UsageError, match=f"{field} of a search must not be of type bytes"):
+        search_steps(nexus.ledger, query)
 
 
 def test_search_without_a_session_of_another_type_is_an_error(nexus: Nexus) -> None:

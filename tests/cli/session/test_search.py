@@ -246,7 +246,8 @@ def test_words_that_occur_nowhere_and_a_weak_result_are_named(cli: Cli, talk: Ta
     ranked = json.loads(cli("session", "search", question, "--json").out)
 
     share = round(100 * ranked["coverage"])
-    assert weak.err == f"(weak: the best has {share}% of the question; occurs nowhere here: kubernetes, ingress)\n"
+    hit = f"weak match: the best hit has {share}% of the question's words"
+    assert weak.err == f"({hit}; occurs nowhere here: kubernetes, ingress)\n"
     assert (ranked["is_evident"], ranked["unknown_words"]) == (False, ["kubernetes", "ingress"])
     assert strong.err == ""
 
@@ -273,7 +274,10 @@ def test_hit_on_a_terminal_has_a_line_of_its_own_around_the_words(nexus: Nexus, 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("the",), "Nothing found: such words are not looked up; try --exact.\n"),
+        (
+            ("the",),
+            "Nothing found: the text has only words such as 'the' and 'of', which are not indexed; try --exact.\n",
+        ),
         (("flour", "--until", "2001-01-01"), "Nothing found with these filters; without them: 2 hits\n"),
         (("flour", "--directory", "{work}k"), "no session works in {work}k or below it; did you mean '{work}'?\n"),
     ],

@@ -145,7 +145,7 @@ def search(
         cli.console.message(visible_line(nothing))
     notes = []
     if hits and not result.is_evident:
-        notes.append(f"weak: the best has {format_share(result.coverage)} of the question")
+        notes.append(f"weak match: the best hit has {format_share(result.coverage)} of the question's words")
     if result.turns and (unknown := (*result.unknown_names, *result.unknown_words)):
         notes.append(f"occurs nowhere here: {', '.join(unknown)}")
     if notes:
@@ -168,7 +168,7 @@ def _explain_nothing(ledger: Ledger, query: StepQuery, unfiltered: int | None) -
         unfiltered: How many hits there are without the filters; None if there were no filters.
     """
     if not find_query_words(query.text):
-        return "Nothing found: such words are not looked up; try --exact."
+        return "Nothing found: the text has only words such as 'the' and 'of', which are not indexed; try --exact."
     if query.directory is not None:
         known = {record.payload.cwd for record in ledger.sessions(status=None) if record.payload.cwd}
         if not any(Path(each).is_relative_to(query.directory) for each in known):
