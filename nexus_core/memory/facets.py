@@ -64,7 +64,7 @@ def find_query_facets(text: str) -> tuple[StepFacet, ...]:
     return tuple(facet for facet in STEP_FACETS if _FACET_QUESTIONS[facet].search(lowered))
 
 
-def find_facet_question_stems(text: str, facets: Collection[StepFacet]) -> set[str]:
+def find_facet_keyword_stems(text: str, facets: Collection[StepFacet]) -> set[str]:
     """Return the stems of the words by which a question asks for facets."""
     lowered = text[:MAX_FACET_CHARACTERS].lower()
     found = (match[0] for facet in facets for match in _FACET_QUESTIONS[facet].finditer(lowered))

@@ -14,7 +14,7 @@ from heapq import nlargest
 from math import exp, inf, log
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.memory.facets import find_facet_question_stems, find_query_facets
+from nexus_core.memory.facets import find_facet_keyword_stems, find_query_facets
 from nexus_core.memory.step_index import (
     HAS_TIME,
     IS_QUESTION,
@@ -34,16 +34,20 @@ if TYPE_CHECKING:
     from nexus_core.types.memory import StepFacet
 
 PLACES_BY_TURNS = ((6_000, 1_000_000), (50_000, 1_000))
+"""How many turns a scope has at most, and how many places of a word are read in it: the newest ones."""
 MAX_POSTINGS = 300
-"""Places of a word that are read, the newest: all in a scope of up to 6,000 turns, 1,000 up to 50,000, else 300. With
-fewer places than there are, old turns need one rarer word to be found."""
-MAX_SEEDS, MAX_SCOPED_SEEDS, SCOPED_TURNS = 64, 128, 6_000
-SEEDS_PER_RESULT, SMALL_SCOPE_SEEDS_PER_RESULT, SMALL_SCOPE_TURNS = 5, 3, 1_000
-MIN_SEEDS = 24
+"""Places of a word that are read in a larger scope: old turns need one rarer word to be found there."""
+MAX_SEEDS = 64
+"""Best turns by their own words that are scored with their neighbours."""
+SCOPED_TURNS, MAX_SCOPED_SEEDS = 6_000, 128
+"""The same in a scope of so many turns or fewer."""
+MIN_SEEDS, SEEDS_PER_RESULT = 24, 5
+"""The same for few results, if that is less: of ten results, 48 seeds find as many as 128 in 3,000 turns, and 32 miss a
+point."""
+SMALL_SCOPE_TURNS, SMALL_SCOPE_SEEDS_PER_RESULT = 1_000, 3
+"""The same in a small scope: 24 seeds find as much as 128 in a conversation of 600 turns (82.1 % of the evidence)."""
 MAX_FILTERED_SEEDS = 2_000
-"""Best turns that are scored with their neighbours: more in a scope of up to 6,000 turns, fewer for few results and in
-one of up to 1,000 turns, and most where filters may reject them. Of ten results, 24 seeds find as many as 128 in a
-conversation of 600 turns (82.1 % of the evidence); in 3,000 turns 48 do, and 32 miss a point."""
+"""The same where filters may reject most of them."""
 NEIGHBORS = 3
 DECAYS = ((0, 1.0), (1, 0.8), (2, 0.6), (3, 0.4), (-1, 0.6), (-2, 0.4), (-3, 0.3))
 """Weight of a word for the turns after it, by distance: answers come after questions."""
@@ -202,7 +206,7 @@ def rank_steps(index: StepIndex, text: str, scope: StepScope) -> StepRanking:
     asked = find_query_facets(text)
     with_facet = index.find_postings([build_facet_stem(each) for each in asked], scope.spans, 1)
     facets = [facet for facet, places in zip(asked, with_facet, strict=True) if places]
-    words = _look_up_words(index, text, scope, find_facet_question_stems(text, facets))
+    words = _look_up_words(index, text, scope, find_facet_keyword_stems(text, facets))
     unknown = tuple(name for name in names if any(stem not in words.known for stem in find_stems(split_words(name))))
     unknown_words = _find_unknown_words(text, names, words.known)
     if not words.found:
@@ -345,7 +349,7 @@ def _score_turns(
             factor = turns[id_]
             value = factor * norm[id_]
             if factor != 1.0:  # a word of a tool call or result counts for no other turn: one has words of many topics
-                if value > best.get(id_, value):
+                if id_ in best and value > best[id_]:
                     best[id_] = value
                 continue
             for distance, decay in DECAYS:

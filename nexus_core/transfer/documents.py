@@ -363,7 +363,8 @@ def _get_excerpt(messages: Iterable[DocumentMessage]) -> str:
 def _pair_results(messages: Iterable[Message]) -> dict[int, list[ToolResult]]:
     """Return the results of each tool call by the call's `id()`.
 
-    Providers may repeat the ids of calls or leave them out: a result belongs to the oldest open call that fits.
+    Each result has a key as well. Providers may repeat the ids of calls or leave them out: a result belongs to the
+    oldest open call that fits.
     """
     paired: dict[int, list[ToolResult]] = {}
     waiting: list[ToolCall] = []

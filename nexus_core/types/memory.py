@@ -103,7 +103,7 @@ class Memory:
     def id(self) -> str:
         """The digest by which commands name the memory.
 
-        A search quotes the part of a step that fits the question.
+        An episode's depends on its step only, because its text differs by query.
         """
         return compute_memory_id(self.source.uri, "" if self.kind == "episode" else self.text)
 

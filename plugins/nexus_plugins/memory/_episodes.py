@@ -30,8 +30,8 @@ _ORIGINS: dict[str, MemoryOrigin] = {"user": "user", "assistant": "assistant"}
 def search_episodes(ledger: Ledger, query: MemoryQuery) -> list[Memory]:
     """Return the turns of other sessions that match a query, the best first.
 
-    A question about a name, path or identifier that occurs nowhere, and a message of one word, get turns with a score
-    below the floor: they can be searched for, and are not injected. So does a turn that says nothing.
+    For a question about a name, path or identifier that occurs nowhere, and for a message of one word, all turns score
+    below the floor: they can be searched for, and are not injected. A turn that adds nothing scores below it, too.
     """
     is_vague = not query.entities and len(find_query_words(query.text)) < _MIN_QUERY_WORDS
     if is_vague and query.min_score > _WEAK_SCORE:
@@ -62,7 +62,7 @@ def search_episodes(ledger: Ledger, query: MemoryQuery) -> list[Memory]:
 def _says_something(hit: StepHit, asked: set[str]) -> bool:
     """True if a hit adds something to the question.
 
-    Both are found for what is around them. A word with a digit may be an answer.
+    Turns are also found for the words of their neighbours. A word with a digit may be an answer.
     """
     words = find_query_words(hit.text)
     if hit.role == "user" and not hit.answer and hit.text.rstrip().endswith("?"):
