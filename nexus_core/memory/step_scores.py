@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from heapq import nlargest
 from math import exp, inf, log
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -379,7 +378,9 @@ def _choose_seeds(found: Sequence[_WordPostings], scope: StepScope) -> list[int]
         for id_ in turns if left >= least else turns.keys() & sums.keys():
             sums[id_] = sums.get(id_, 0.0) + weight * turns[id_]
         left -= weight
-    return [id_ for _, id_ in nlargest(count, zip(sums.values(), sums, strict=True))]
+    floor = sorted(sums.values(), reverse=True)[min(count, len(sums)) - 1]
+    best = sorted([(score, id_) for id_, score in sums.items() if score >= floor], reverse=True)
+    return [id_ for _, id_ in best[:count]]
 
 
 def _merge_ids(ids: Collection[int]) -> list[tuple[int, int]]:

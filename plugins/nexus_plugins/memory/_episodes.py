@@ -64,10 +64,9 @@ def _says_something(hit: StepHit, asked: set[str]) -> bool:
 
     Turns are also found for the words of their neighbours. A word with a digit may be an answer.
     """
-    words = find_query_words(hit.text)
     if hit.role == "user" and not hit.answer and hit.text.rstrip().endswith("?"):
-        return any(word.stem not in asked for word in words)
-    return bool(hit.words or len(words) > 1 or any(char.isdigit() for char in hit.text))
+        return any(word.stem not in asked for word in find_query_words(hit.text))
+    return bool(hit.words) or any(char.isdigit() for char in hit.text) or len(find_query_words(hit.text)) > 1
 
 
 def _build_episode(hit: StepHit, score: float) -> Memory:
