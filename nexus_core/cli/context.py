@@ -228,7 +228,6 @@ class CliContext:
 
     def agrees(self, question: str) -> bool:
         """Ask at the terminal, and return True if the answer is yes."""
-        self.console.flush_pager()
         self.console.message(f"  {question} [y/N]")
         return sys.stdin.readline().strip().lower() in {"y", "yes"}
 

@@ -241,10 +241,16 @@ class Console:
             pager, self._pager = self._pager, None
             pager.close()
 
-    def flush_pager(self) -> None:
-        """Print what is held back for the pager, because a question about it follows."""
-        if self._pager is not None:
-            self._pager.flush()
+    @contextmanager
+    def unpaged(self) -> Iterator[None]:
+        """Print data at once inside `paged`, because a question about it follows."""
+        pager, self._pager = self._pager, None
+        if pager is not None:
+            pager.flush()
+        try:
+            yield
+        finally:
+            self._pager = pager
 
     def _format_line(
         self,

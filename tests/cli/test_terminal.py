@@ -318,6 +318,28 @@ def test_menu_begins_with_the_newest_conversation_of_this_directory_even_if_it_i
     assert "(here)" not in second
 
 
+def test_menu_is_not_paged_and_the_report_is(work: Path, user: Path) -> None:
+    variables = {"HOME": str(user), "PAGER": "sed 's/^/paged: /'", **NO_OTHERS}
+    screen = run_in_terminal(["context"], work, rows=6, keys={QUESTION: "2\n"}, variables=variables)
+
+    menu, _, report = screen.text.partition(QUESTION)
+    assert screen.code == 0
+    assert "paged: " not in menu
+    assert "paged: ROLE" in report
+
+
+def test_directory_in_the_menu_is_cut_at_its_beginning(work: Path, user: Path) -> None:
+    deep = "/srv/" + "a-very-long-name/" * 4 + "shop"
+    session = user / ".claude/projects/-srv-shop/new.jsonl"
+    lines = session.read_text(encoding="utf-8").splitlines()
+    session.write_text("\n".join(json.dumps(json.loads(line) | {"cwd": deep}) for line in lines), encoding="utf-8")
+
+    screen = run_in_terminal(["context"], work, keys={QUESTION: "q\n"}, variables={"HOME": str(user), **NO_OTHERS})
+
+    assert " …/a-very-long-name/shop\n" in screen.text
+    assert deep not in screen.text
+
+
 def test_number_takes_another_transcript(work: Path, user: Path) -> None:
     screen = run_in_terminal(
         ["context"], work, rows=90, keys={QUESTION: "2\n"}, variables={"HOME": str(user), **NO_OTHERS}

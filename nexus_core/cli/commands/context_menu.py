@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -10,10 +9,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from nexus_core.cli.input import get_input_size
-from nexus_core.cli.menu import describe_refused_answer, is_menu_number
+from nexus_core.cli.menu import describe_refused_answer, is_menu_number, shorten_home, shorten_path
 from nexus_core.cli.output import excerpt_message, format_time
 from nexus_core.errors import NexusError, UsageError
-from nexus_core.files.places import user_home
 from nexus_core.memory.statements import strip_inserted_text
 from nexus_core.text.console import format_bytes
 from nexus_core.text.layout import shorten_to_width
@@ -29,14 +27,15 @@ from nexus_core.transcripts.read import gather_transcript, list_transcript_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from nexus_core.cli.context import CliContext
     from nexus_core.transcripts.base import TranscriptFormat
     from nexus_core.transcripts.locations import TranscriptFile
 
-_MAX_OFFERED = 9
-"""Transcripts that are offered; more are not read before the newest is taken."""
+_MAX_OFFERED = 8
+"""Transcripts that are offered: with two lines each, they and the question fit a terminal of 24 lines."""
+_OTHER_CELLS = 52
+"""Terminal cells of a row beside its directory, of which the end is shown where it does not fit."""
 _MAX_QUESTIONS = 3
 _MAX_MESSAGE_CELLS = 60
 """Terminal cells of a first message in the menu: enough to tell one conversation from another."""
@@ -69,8 +68,9 @@ def choose_transcript(cli: CliContext) -> str | None:
             visible_line(f"{what} {here} `nexus context FILE` shows a conversation of any agent or API.")
         )
         return None
-    _print_menu(cli, found, more, names)
-    chosen = _ask(cli, len(found))
+    with cli.console.unpaged():
+        _print_menu(cli, found, more, names)
+        chosen = _ask(cli, len(found))
     if chosen is None:
         return None
     cli.console.message(visible_line(_format_command(found[chosen]).strip("`")), style="dim")
@@ -85,12 +85,12 @@ def _print_menu(cli: CliContext, found: list[TranscriptFile], more: int, names: 
             names.get(each.program, each.program),
             format_time(int(each.changed * 1000)),
             format_bytes(each.size),
-            _format_directory(each, cli.cwd),
+            _format_directory(cli, each),
             _read_first_message(each, formats),
         )
         for number, each in enumerate(found, 1)
     ]
-    here = f"what a request from {_shorten_home(str(cli.cwd))} would send"
+    here = f"what a request from {shorten_home(str(cli.cwd))} would send"
     cli.console.text("Where do the tokens go? The newest conversations on this machine:", style="bold", wrap=True)
     cli.console.text("")
     heading = ("", "AGENT", "CHANGED", "SIZE", "DIRECTORY", "FIRST MESSAGE")
@@ -101,13 +101,10 @@ def _print_menu(cli: CliContext, found: list[TranscriptFile], more: int, names: 
     cli.console.text("")
 
 
-def _format_directory(each: TranscriptFile, cwd: Path) -> str:
-    """Return the directory of a transcript, marked if it is the working directory."""
-    return (
-        f"{_shorten_home(each.directory)} (here)"
-        if is_about_directory(each, cwd)
-        else _shorten_home(each.directory) or "-"
-    )
+def _format_directory(cli: CliContext, each: TranscriptFile) -> str:
+    """Return the end of the directory of a transcript, marked if it is the working directory."""
+    path = shorten_path(shorten_home(each.directory), max(cli.console.width - _OTHER_CELLS, 1))
+    return f"{path} (here)" if is_about_directory(each, cli.cwd) else path or "-"
 
 
 def _read_first_message(each: TranscriptFile, formats: Sequence[TranscriptFormat]) -> str:
@@ -147,7 +144,6 @@ def _ask(cli: CliContext, number: int) -> int | None:
         typer.Abort: The input has ended.
         UsageError: No answer was understood.
     """
-    cli.console.flush_pager()
     line = ""
     for _ in range(_MAX_QUESTIONS):
         cli.console.message(f"Which one? Enter for 1, a number, {_THIS_DIRECTORY} for this directory, q to quit:")
@@ -169,15 +165,10 @@ def _ask(cli: CliContext, number: int) -> int | None:
 
 
 def _describe(each: TranscriptFile, names: Mapping[str, str]) -> str:
-    where = f" in {_shorten_home(each.directory)}" if each.directory else ""
+    where = f" in {shorten_home(each.directory)}" if each.directory else ""
     name, changed = names.get(each.program, each.program), format_time(int(each.changed * 1000))
     return visible_line(f"{name}{where}, {changed}, {format_bytes(each.size)}")
 
 
 def _format_command(each: TranscriptFile) -> str:
     return visible_line(f"`nexus context {quote(str(each.path))}`")
-
-
-def _shorten_home(path: str) -> str:
-    home = str(user_home())
-    return f"~{path[len(home) :]}" if path == home or path.startswith(home + os.sep) else path

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
-from nexus_core.cli.menu import describe_refused_answer, is_menu_number
+from nexus_core.cli.menu import describe_refused_answer, is_menu_number, shorten_home
 from nexus_core.cli.output import format_time
 from nexus_core.errors import NexusError, UsageError
-from nexus_core.files.places import user_home
 from nexus_core.text.console import format_bytes, format_count
 from nexus_core.text.safety import visible_line
 from nexus_core.transcripts.locations import PROGRAM_NAMES, find_all_transcripts
@@ -97,7 +96,7 @@ def _print_groups(cli: CliContext, groups: Sequence[TranscriptGroup], names: dic
             f"{len(group.files):,}",
             format_bytes(group.size),
             format_time(int(group.changed * 1000)),
-            visible_line(_shorten_home(group.directory) or "-"),
+            visible_line(shorten_home(group.directory) or "-"),
         )
         for number, group in enumerate(groups, 1)
     ]
@@ -115,7 +114,6 @@ def _ask(cli: CliContext, groups: Sequence[TranscriptGroup]) -> list[TranscriptG
         typer.Abort: The input has ended.
         UsageError: No answer was understood.
     """
-    cli.console.flush_pager()
     line = ""
     for _ in range(_MAX_QUESTIONS):
         cli.console.message("Which ones? Numbers such as 1 3 or 1,3, a for all, q to quit:")
@@ -196,8 +194,3 @@ def _group_to_json(group: TranscriptGroup) -> dict[str, object]:
         "bytes": group.size,
         "changed": int(group.changed * 1000),
     }
-
-
-def _shorten_home(path: str) -> str:
-    home = str(user_home())
-    return f"~{path[len(home) :]}" if path == home or path.startswith(f"{home}/") else path
