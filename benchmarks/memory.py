@@ -47,7 +47,7 @@ from nexus_core.types.ledger import NewStep  # noqa: E402 - as above
 from nexus_core.types.messages import Message  # noqa: E402 - as above
 from nexus_plugins.ledger.postgres import open_postgres  # noqa: E402 - as above
 from nexus_plugins.ledger.sqlite import open_sqlite  # noqa: E402 - as above
-from nexus_plugins.memory._episodes import MIN_SHARE_OF_BEST  # noqa: E402 - as above
+from nexus_plugins.memory._episodes import MIN_SHARE_OF_BEST, find_related_hits  # noqa: E402 - as above
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -269,7 +269,7 @@ def measure_foreign(
 
 def ask(read: Conversations, text: str, directory: str) -> SearchResult:
     """Search a conversation."""
-    return search_steps(read.ledger, StepQuery(text=text, directory=directory, limit=MAX_HITS, snippet_characters=1))
+    return search_steps(read.ledger, StepQuery(text=text, directory=directory, limit=MAX_HITS))
 
 
 def ids_of(result: SearchResult) -> list[str]:
@@ -282,7 +282,7 @@ def inject(read: Conversations, directory: str, result: SearchResult) -> tuple[s
     if not result.hits or not result.is_evident:
         return set(), 0
     floor = max(result.evident_score, MIN_SHARE_OF_BEST * result.hits[0].score)
-    return fill(read, directory, [hit.step for hit in result.hits if hit.score >= floor])
+    return fill(read, directory, [hit.step for hit in find_related_hits(result) if hit.score >= floor])
 
 
 def fill(read: Conversations, directory: str, ids: Sequence[str]) -> tuple[set[str], int]:

@@ -67,6 +67,37 @@ def memory(text: str, **fields: object) -> Memory:
     return Memory(text=text, **given)  # type: ignore[arg-type] # fields of a test
 
 
+def test_turns_about_other_things_are_not_injected_because_they_are_near(open_nexus: Callable[..., Nexus]) -> None:
+    with open_nexus() as nexus:
+        first = nexus.session("first", model="gpt-4o")
+        for text, reply in (
+            ("The payroll service runs on the port that ops chose.", "Fine."),
+            ("Write a haiku about rain.", "Drops on the window, a cat listens from inside, the kettle answers."),
+        ):
+            first.ask(text)
+            first.record(says(reply))
+        unanswered = nexus.session("second", model="gpt-4o")
+        unanswered.ask("Which port does payroll run on, please?")
+
+        sent = current_of(nexus.session("third", model="gpt-4o").ask("On which port does payroll run?"))
+
+    assert "the port that ops chose" in sent
+    assert "haiku" not in sent
+    assert "kettle" not in sent
+    assert "please?" not in sent
+
+
+def test_a_reply_is_injected_because_of_its_question(open_nexus: Callable[..., Nexus]) -> None:
+    with open_nexus() as nexus:
+        first = nexus.session("first", model="gpt-4o")
+        first.ask("On which machine does payroll run, and who looks after it?")
+        first.record(says("Koala, and Maren does."))
+
+        sent = current_of(nexus.session("second", model="gpt-4o").ask("On which machine does payroll run now?"))
+
+    assert "Koala, and Maren does." in sent
+
+
 def test_a_fact_noted_twice_is_injected_once(open_nexus: Callable[..., Nexus], tmp_path: Path) -> None:
     write_files(tmp_path / "work", {".nexus3/memory/copy.md": f"{NOTE}\n"})
     with open_nexus() as nexus:

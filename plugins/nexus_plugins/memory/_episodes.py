@@ -11,7 +11,7 @@ from nexus_core.plugin.memory import MIN_MEMORY_SCORE, find_query_words, search_
 
 if TYPE_CHECKING:
     from nexus_core.plugin import Ledger, MemoryQuery
-    from nexus_core.plugin.ledgers import StepHit
+    from nexus_core.plugin.ledgers import SearchResult, StepHit
     from nexus_core.plugin.memory import MemoryOrigin
 
 MAX_EPISODES = 100
@@ -19,6 +19,9 @@ MAX_EPISODE_CHARACTERS = 1200
 """Characters of a turn that are quoted: its part with the most words of the query."""
 MIN_SHARE_OF_BEST = 0.3
 """The share of the best turn's score below which turns are noise."""
+_MIN_NEIGHBOR_FACTOR = 1.3
+"""How far above the evident score a turn without a word of the query must be. Measured on conversations, that takes a
+tenth off what questions about other things are given, and 0.4 points off the evidence that is found."""
 _WEAK_SCORE = 0.1
 """The highest score of a turn about a name that was never mentioned, or for a vague message: below the floor for
 injection."""
@@ -31,7 +34,8 @@ def search_episodes(ledger: Ledger, query: MemoryQuery) -> list[Memory]:
     """Return the turns of other sessions that match a query, the best first.
 
     For a question about a name, path or identifier that occurs nowhere, and for a message of one word, all turns score
-    below the floor: they can be searched for, and are not injected. A turn that adds nothing scores below it, too.
+    below the floor: they can be searched for, and are not injected. So does a step that is only near one that matches,
+    and one that adds nothing.
     """
     is_vague = not query.entities and len(find_query_words(query.text)) < _MIN_QUERY_WORDS
     if is_vague and query.min_score > _WEAK_SCORE:
@@ -51,22 +55,34 @@ def search_episodes(ledger: Ledger, query: MemoryQuery) -> list[Memory]:
     result = search_steps(ledger, asked)
     scale = MIN_MEMORY_SCORE / result.evident_score
     stems = {word.stem for word in find_query_words(query.text)}
+    related = {hit.step for hit in find_related_hits(result)}
     episodes = []
     for hit in result.hits:
         if hit.text.strip():
-            is_weak = is_vague or not result.is_evident or not _says_something(hit, stems)
+            is_weak = is_vague or not result.is_evident or hit.step not in related or not _says_something(hit, stems)
             episodes.append(_build_episode(hit, min(_WEAK_SCORE if is_weak else 1.0, scale * hit.score)))
     return episodes
 
 
-def _says_something(hit: StepHit, asked: set[str]) -> bool:
-    """True if a hit adds something to the question.
+def find_related_hits(result: SearchResult) -> list[StepHit]:
+    """Return the hits that have a word of the question, and those that belong to one.
 
-    Turns are also found for the words of their neighbours. A word with a digit may be an answer.
+    The steps of a turn belong together. A step that is a turn by itself, as in a chat of people, belongs to the turns
+    around it.
     """
+    least = _MIN_NEIGHBOR_FACTOR * result.evident_score
+    turns = {hit.turn for hit in result.hits if hit.words}
+    return [hit for hit in result.hits if hit.turn in turns or (hit.kind == "turn" and hit.score >= least)]
+
+
+def _says_something(hit: StepHit, asked: set[str]) -> bool:
+    """True if a hit adds something to the question. A word with a digit may be an answer."""
+    if any(char.isdigit() for char in hit.text):
+        return True
     if hit.role == "user" and not hit.answer and hit.text.rstrip().endswith("?"):
-        return any(word.stem not in asked for word in find_query_words(hit.text))
-    return bool(hit.words) or any(char.isdigit() for char in hit.text) or len(find_query_words(hit.text)) > 1
+        is_chat = hit.kind == "turn"  # where others answer in a turn of their own
+        return is_chat and any(word.stem not in asked for word in find_query_words(hit.text))
+    return bool(hit.words) or len(find_query_words(hit.text)) > 1
 
 
 def _build_episode(hit: StepHit, score: float) -> Memory:
