@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _URL_PATTERN = r"[a-z][a-z0-9+.-]+:"  # one letter would be a drive
 _SQLITE_PREFIX = "sqlite:///"
+EMPTY_LEDGER_HINT = "`nexus session import` reads those of other agents."
 MAX_LISTED_NAMES = 8
 """Names that an error lists; more would not be read."""
 

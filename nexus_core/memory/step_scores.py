@@ -359,7 +359,9 @@ def _score_turns(
                 scores[id_] += weight * value
                 covered[id_] += weight * value if value < 1.0 else weight
     best_covered = max(covered.values(), default=0.0)
-    return {id_: (score, accepted[id_]) for id_, score in scores.items() if score}, best_covered
+    # A tool result belongs to its call: without a word of the question it is no answer, whatever is around it.
+    results = [(id_, score, accepted[id_]) for id_, score in scores.items() if score]
+    return {id_: (score, facts) for id_, score, facts in results if id_ in near or facts.role != "tool"}, best_covered
 
 
 def _choose_seeds(found: Sequence[_WordPostings], scope: StepScope) -> list[int]:

@@ -30,7 +30,7 @@ def nexus_static_sections(request):
 def test_a_healthy_directory_exits_with_0_and_prints_nothing(cli: Cli) -> None:
     outcome = cli("doctor")
 
-    assert (outcome.code, outcome.out, outcome.err) == (0, "", "Nothing found.\n")
+    assert (outcome.code, outcome.out, outcome.err) == (0, "", "No problems found.\n")
 
 
 def test_files_of_another_agent_are_checked_for_it_only(cli: Cli, work: Path) -> None:

@@ -63,7 +63,7 @@ def sessions(cli: Cli) -> object:
 def decisions(cli: Cli) -> object:
     """What is allowed; nothing is said to be wrong with the approvals."""
     outcome = cli("doctor", "--json")
-    assert outcome.err in {"Nothing found.\n", "1 finding\n"}
+    assert outcome.err in {"No problems found.\n", "1 finding\n"}
     return [each["code"] for each in json.loads(outcome.out)["findings"]]
 
 

@@ -204,6 +204,15 @@ def test_search_looks_into_tool_calls_and_results(ledger: StoreLedger) -> None:
     assert "tests/test_cart.py" in ask(ledger, "which test of the cart was run?")[0]
 
 
+def test_search_leaves_out_tool_results_that_are_only_near_a_match(ledger: StoreLedger) -> None:
+    ledger.create("s")
+    result = Message("tool", (ToolResult(call_id="1", name="edit", parts=(Text("The file was updated."),)),))
+    for message in (Message("user", "Mend the cart."), result, Message("assistant", "The rate is a decimal now.")):
+        add(ledger, "s", NewStep(kind="turn", closes=True, messages=(message,)))
+
+    assert sorted(ask(ledger, "what about the cart?")) == ["Mend the cart.", "The rate is a decimal now."]
+
+
 def test_search_finds_each_step_of_a_fork_once(ledger: StoreLedger) -> None:
     ledger.create("main")
     steps = tell(ledger, "main", "The turnip is boiled.", "Salt it.")

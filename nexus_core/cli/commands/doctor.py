@@ -88,7 +88,7 @@ def doctor(
             cli.console.text(text, style="plain" if finding.is_note else "yellow", wrap=True)
     troubles = sum(not finding.is_note for finding in findings)
     if not findings:
-        cli.console.message("Nothing found.")
+        cli.console.message("No problems found.")
     if troubles:
         cli.console.message(format_count(troubles, "finding"))
         raise typer.Exit(EXIT_FINDINGS)

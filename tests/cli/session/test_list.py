@@ -179,7 +179,8 @@ def test_whoever_looks_where_nothing_is_makes_nothing(cli: Cli, nexus_home: Path
     assert not nexus_home.exists() or list(nexus_home.iterdir()) == []
     assert outcome.code == (2 if len(command) > 1 else 0)
     if command[0] in ("list", "tree", "stats"):
-        assert outcome.err == f"No sessions in sqlite:///{nexus_home}/ledger.db.\n"
+        hint = "`nexus session import` reads those of other agents."
+        assert outcome.err == f"No sessions in sqlite:///{nexus_home}/ledger.db. {hint}\n"
 
 
 def test_an_unknown_session_is_an_error_that_suggests_the_nearest(cli: Cli, talk: Talk) -> None:

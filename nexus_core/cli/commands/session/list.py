@@ -16,7 +16,7 @@ from nexus_core.cli.commands.session.overview import (
 )
 from nexus_core.cli.options import JsonOption
 from nexus_core.cli.output import compute_hit_rate, format_rate, format_time
-from nexus_core.cli.session_lookup import LedgerOption, open_ledger_nexus
+from nexus_core.cli.session_lookup import EMPTY_LEDGER_HINT, LedgerOption, open_ledger_nexus
 from nexus_core.errors import UsageError
 from nexus_core.ledger.queries import find_newest_sessions
 from nexus_core.ledger.url import without_secret
@@ -89,7 +89,8 @@ def list_sessions(
     elif sessions:
         _print_sessions(cli, sessions, with_costs=cost)
     elif not damaged:
-        cli.console.message(visible_line(f"No {'archived ' * archived}sessions{where} in {url}."))
+        hint = "" if archived or here else f" {EMPTY_LEDGER_HINT}"
+        cli.console.message(visible_line(f"No {'archived ' * archived}sessions{where} in {url}.{hint}"))
     if left_out and not json:
         cli.console.message(f"({format_count(left_out, 'more session')}; without -n, all are listed)", style="dim")
     report_damage(cli, damaged)

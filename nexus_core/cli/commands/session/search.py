@@ -14,7 +14,13 @@ import typer
 from nexus_core.cli.commands.session.overview import collect_damage, report_damage
 from nexus_core.cli.options import FacetOption, JsonOption
 from nexus_core.cli.output import format_time
-from nexus_core.cli.session_lookup import LedgerOption, build_session_option, find_session, open_ledger_nexus
+from nexus_core.cli.session_lookup import (
+    EMPTY_LEDGER_HINT,
+    LedgerOption,
+    build_session_option,
+    find_session,
+    open_ledger_nexus,
+)
 from nexus_core.compaction.evidence import shorten_step_id
 from nexus_core.errors import UsageError, did_you_mean
 from nexus_core.files.places import expand_user
@@ -148,6 +154,8 @@ def search(
         notes.append(f"weak match: the best hit has {format_share(result.coverage)} of the question's words")
     if result.turns and (unknown := (*result.unknown_names, *result.unknown_words)):
         notes.append(f"occurs nowhere here: {', '.join(unknown)}")
+    if hits and cli.console.is_terminal:
+        notes.append("nexus session show SESSION --step STEP prints a step")
     if notes:
         cli.console.message(visible_line(f"({'; '.join(notes)})"), style="dim")
 
@@ -167,6 +175,8 @@ def _explain_nothing(ledger: Ledger, query: StepQuery, unfiltered: int | None) -
         query: What was searched for.
         unfiltered: How many hits there are without the filters; None if there were no filters.
     """
+    if not ledger.sessions(status=None):
+        return f"Nothing found: there are no sessions. {EMPTY_LEDGER_HINT}"
     if not find_query_words(query.text):
         return "Nothing found: the text has only words such as 'the' and 'of', which are not indexed; try --exact."
     if query.directory is not None:

@@ -22,6 +22,7 @@ from nexus_core.cli.context import load_readable_layers
 from nexus_core.cli.options import JsonOption
 from nexus_core.cli.output import compute_hit_rate, format_rate
 from nexus_core.cli.session_lookup import (
+    EMPTY_LEDGER_HINT,
     LedgerOption,
     OptionalSessionArgument,
     count_steps_to,
@@ -91,7 +92,7 @@ def stats(
         document = {**about, **sums.to_json(), "damaged": [each._asdict() for each in damaged]}
         cli.console.json({"schema": 1, "ledger": url, **document})
     elif not sessions:
-        cli.console.message(f"No sessions in {url}.")
+        cli.console.message(f"No sessions in {url}. {EMPTY_LEDGER_HINT}")
     else:
         print_sums(cli, about, sums)
     report_damage(cli, damaged)

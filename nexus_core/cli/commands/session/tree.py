@@ -12,7 +12,13 @@ import typer
 from nexus_core.cli.commands.session.overview import DamagedSession, collect_damage, find_maker, report_damage
 from nexus_core.cli.options import ALL_ITEMS, JsonOption, build_limit_option
 from nexus_core.cli.output import strip_command_elements
-from nexus_core.cli.session_lookup import LedgerOption, OptionalSessionArgument, find_session, open_ledger_nexus
+from nexus_core.cli.session_lookup import (
+    EMPTY_LEDGER_HINT,
+    LedgerOption,
+    OptionalSessionArgument,
+    find_session,
+    open_ledger_nexus,
+)
 from nexus_core.errors import LedgerError
 from nexus_core.ledger.ledger import STEPS_PER_READ, missing_step_error, skip_reverted, walk_back
 from nexus_core.ledger.queries import find_tip_branches
@@ -93,7 +99,7 @@ def tree(
         elif damaged:
             pass
         elif label is None:
-            cli.console.message(f"No sessions in {without_secret(nexus.ledger.url)}.")
+            cli.console.message(f"No sessions in {without_secret(nexus.ledger.url)}. {EMPTY_LEDGER_HINT}")
         else:
             cli.console.message("The session has no turns yet.")
         report_damage(cli, damaged)
