@@ -141,12 +141,19 @@ _COMMAND_ELEMENT = re.compile(r"<(command-(?:name|message|args|contents))>([^<]*
 
 
 def strip_command_elements(text: str) -> str:
-    """Return a text with a command as it was typed, such as `/clear`, instead of the elements of Claude Code."""
-    parts = {match[1]: match[2].strip() for match in _COMMAND_ELEMENT.finditer(text)}
+    """Return a text with a command as it was typed, such as `/clear`, instead of the elements of Claude Code.
+
+    Only elements at the beginning count: those behind them are quoted by the user.
+    """
+    parts: dict[str, str] = {}
+    end = len(text) - len(text.lstrip())
+    while match := _COMMAND_ELEMENT.match(text, end):
+        parts.setdefault(match[1], match[2].strip())
+        end = match.end()
     if not parts.get("command-name"):
         return text
     command = f"/{parts['command-name'].lstrip('/')}"
-    return " ".join(filter(None, (command, parts.get("command-args", ""), _COMMAND_ELEMENT.sub("", text).strip())))
+    return " ".join(filter(None, (command, parts.get("command-args", ""), text[end:].strip())))
 
 
 def excerpt_message(message: Message) -> str:
