@@ -214,17 +214,21 @@ def import_files(
             refused.append({"file": name, "reason": error.what, "code": getattr(error, "code", "")})
             codes.append(get_exit_code(error))
 
-        for name in names:
+        def import_file(name: str) -> None:
+            # A function of its own, so that its bytes and text are freed before the next file is read.
             try:
                 tasks = _build_tasks(cli, name, formats, label=label, cwd=cwd, dry_run=is_planned_only)
             except (FileError, MessageError, UsageError) as error:
                 refuse(name, error, is_only=len(names) == 1)
-                continue
+                return
             for task in tasks:
                 try:
                     outcomes.append(_import_task(cli, target, task, formats, progress, learn=learn))
                 except (FileError, MessageError, SessionExistsError) as error:
                     refuse(task.name, error, is_only=len(names) == len(tasks) == 1)
+
+        for name in names:
+            import_file(name)
     if json:
         print_outcomes_json(cli.console, outcomes, refused, dry_run=dry_run)
     else:
