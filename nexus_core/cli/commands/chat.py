@@ -261,7 +261,7 @@ class Chat:
             from nexus_core.tokens.prices import PriceList
 
             prices = PriceList(self.nexus.host, self.settings)
-            self.cost = sum_costs(self.nexus.ledger, record.tip if record else None, prices)
+            self.cost = sum_costs(self.nexus.ledger, record.tip if record else None, prices).cost
         is_stored = record is not None and record.tip is not None
         request = self.nexus.request(session=self.name if is_stored else "", model=self.model)
         return self.nexus.assemble(request, must_fit=False, announce=False).token_budget, self.cost
