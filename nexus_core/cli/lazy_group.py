@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from importlib import import_module
-from inspect import get_annotations
-from types import FunctionType
 from typing import TYPE_CHECKING, ClassVar
 
 from typer import Typer
@@ -154,15 +152,7 @@ def load_command(command: Command, plugin: str, path: str = "") -> ClickCommand:
 def _build_command(app: Typer) -> ClickCommand:
     """Return the command of an application, without the flags for completion, which only `nexus` itself has."""
     app._add_completion = False  # noqa: SLF001 - what `Typer(add_completion=False)` sets, whoever wrote the application
-    resolve_annotations(app)
     return get_command(app)
-
-
-def resolve_annotations(app: Typer) -> None:
-    """Evaluate the annotations of the functions of an application, each of which Typer would evaluate four times."""
-    for info in (app.registered_callback, *app.registered_commands):
-        if info is not None and isinstance(info.callback, FunctionType):
-            info.callback.__annotations__ = get_annotations(info.callback, eval_str=True)
 
 
 def _adapt_command(command: ClickCommand, path: str) -> None:
