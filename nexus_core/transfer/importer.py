@@ -667,13 +667,12 @@ class _ImportPlan:
             for digest in replaced:
                 self._forget(digest, thread)
         built = builder.build(keys)
-        if len(self._paths.order) > 1:  # another path may fork from one of the steps, or continue the thread
-            for step, own in built:
-                digests = [*map(self._get_digest, own)]
-                thread.add(step, digests)
-                for digest in digests:
-                    self._threads.setdefault(digest, thread)
-            self._totals |= builder.totals
+        for step, own in built:  # another path may fork from one of the steps, or continue the thread
+            digests = [*map(self._get_digest, own)]
+            thread.add(step, digests)
+            for digest in digests:
+                self._threads.setdefault(digest, thread)
+        self._totals |= builder.totals
         steps = tuple(step for step, _ in built)
         return SessionChange(
             label=thread.label,
