@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from importlib import import_module
-from inspect import get_annotations
-from types import FunctionType
 from typing import TYPE_CHECKING, ClassVar
 
 from typer import Typer
@@ -66,6 +64,8 @@ PAGED_COMMANDS = frozenset(
     }
 )
 """Commands that only print, whose long output goes to a pager."""
+_COMPLETION_PARAMS = {"install_completion", "show_completion"}
+"""Parameters that Typer adds to each application. Only `nexus` itself installs completion."""
 
 
 class LazyGroup(TyperGroup):
@@ -136,7 +136,7 @@ def load_command(command: Command, plugin: str, path: str = "") -> ClickCommand:
     try:
         with redirect_plugin_output():
             app = getattr(import_module(module), attribute)
-            loaded = _build_command(app) if isinstance(app, Typer) else None
+            loaded = get_command(app) if isinstance(app, Typer) else None
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -151,44 +151,34 @@ def load_command(command: Command, plugin: str, path: str = "") -> ClickCommand:
     return loaded
 
 
-def _build_command(app: Typer) -> ClickCommand:
-    """Return the command of an application, without the flags for completion, which only `nexus` itself has."""
-    app._add_completion = False  # noqa: SLF001 - what `Typer(add_completion=False)` sets, whoever wrote the application
-    resolve_annotations(app)
-    return get_command(app)
-
-
-def resolve_annotations(app: Typer) -> None:
-    """Evaluate the annotations of the functions of an application, each of which Typer would evaluate four times."""
-    for info in (app.registered_callback, *app.registered_commands):
-        if info is not None and isinstance(info.callback, FunctionType):
-            info.callback.__annotations__ = get_annotations(info.callback, eval_str=True)
-
-
 def _adapt_command(command: ClickCommand, path: str) -> None:
-    """Add shared options and plain help to a command and its subcommands.
+    """Add shared options and plain help to a command and its subcommands, without completion flags.
+
+    Methods are replaced in the objects: `cls=LazyGroup` would not do, because a plugin chooses the classes of its
+    application, of the groups in it and of their commands.
 
     Args:
         command: The command or group.
         path: The words behind `nexus` that lead to it.
     """
+    command.params = [param for param in command.params if param.name not in _COMPLETION_PARAMS]
     taken = {option for param in command.params for option in param.opts}
     command.params += [option for option in build_global_options(hidden=True) if not taken.intersection(option.opts)]
     if isinstance(command, TyperCommand | TyperGroup):
         command.rich_markup_mode = None
     for param in command.params:
         if isinstance(param, TyperArgument) and param.required:
-            param.get_usage_pieces = partial(_list_usage, param)  # type: ignore[method-assign] # as below
-    get_help = command.get_help
-    command.get_help = lambda ctx: visible(get_help(ctx))  # type: ignore[method-assign] # its text is a plugin's
+            param.get_usage_pieces = partial(_list_usage, param)  # type: ignore[method-assign]
+    get_help = command.get_help  # its text is a plugin's
+    command.get_help = lambda ctx: visible(get_help(ctx))  # type: ignore[method-assign]
     if isinstance(command, TyperGroup):
         if type(command).resolve_command is TyperGroup.resolve_command:
             resolve = partial(_resolve_known_command, command, command.resolve_command)
-            command.resolve_command = resolve  # type: ignore[method-assign] # also for groups that plugins made
+            command.resolve_command = resolve  # type: ignore[method-assign]
         for name, child in command.commands.items():
             _adapt_command(child, f"{path} {name}")
     elif path in PAGED_COMMANDS:
-        command.invoke = partial(_invoke_paged, command.invoke)  # type: ignore[method-assign] # as above
+        command.invoke = partial(_invoke_paged, command.invoke)  # type: ignore[method-assign]
     add_aliases(command, path)
 
 

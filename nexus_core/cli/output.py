@@ -137,24 +137,13 @@ CLOCK_PREFIX = r"\ACurrent time: [0-9T:-]++Z\nTimezone: [^\n]*+\n(?>(?:[^\n]++\n
 """What sessions write before the text of a user message."""
 
 
-_COMMAND_ELEMENT = re.compile(r"<(command-(?:name|message|args|contents))>([^<]*)</\1>\s*")
-
-
-def strip_command_elements(text: str) -> str:
-    """Return a text with a command as it was typed, such as `/clear`, instead of the elements of Claude Code."""
-    parts = {match[1]: match[2].strip() for match in _COMMAND_ELEMENT.finditer(text)}
-    if not parts.get("command-name"):
-        return text
-    command = f"/{parts['command-name'].lstrip('/')}"
-    return " ".join(filter(None, (command, parts.get("command-args", ""), _COMMAND_ELEMENT.sub("", text).strip())))
-
-
 def excerpt_message(message: Message) -> str:
     """Return the start of a message: text and tool calls, else tool results, else reasoning.
 
     Without secrets.
     """
-    from nexus_core.text.secrets import redact_beginning  # whose patterns take long to compile
+    from nexus_core.memory.statements import strip_command_elements  # with patterns that take long to compile, as below
+    from nexus_core.text.secrets import redact_beginning
 
     text = strip_command_elements(re.sub(CLOCK_PREFIX, "", message.content))
     parts = [redact_beginning(text, MAX_EXCERPT_CHARACTERS), *map(excerpt_call, message.tool_calls)]

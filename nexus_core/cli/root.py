@@ -8,7 +8,7 @@ import typer
 
 from nexus_core._version import __version__
 from nexus_core.cli.aliases import add_aliases
-from nexus_core.cli.lazy_group import LazyGroup, resolve_annotations
+from nexus_core.cli.lazy_group import LazyGroup
 from nexus_core.cli.options import BriefOption, JsonOption, build_global_options
 from nexus_core.errors import NexusError, UsageError
 from nexus_core.host.bundled import BUNDLED
@@ -158,7 +158,6 @@ def nexus(
 
 def build_root_command() -> ClickCommand:
     """Return the root command with the options that every command understands."""
-    resolve_annotations(app)
     command = typer.main.get_command(app)
     command.params += build_global_options(hidden=False)
     add_aliases(command, "")

@@ -1,4 +1,4 @@
-"""Loader of the seeds: everything for a directory."""
+"""`ContextLoader`: loads all layers of a directory."""
 
 from __future__ import annotations
 

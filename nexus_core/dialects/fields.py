@@ -313,7 +313,7 @@ def with_metadata(fields: dict[str, Any], **metadata: object) -> dict[str, Any]:
     `role="developer"` becomes `_role`, empty values are left out.
     """
     if not fields:  # as in most messages
-        return {f"_{name}": value for name, value in metadata.items() if value} if metadata else {}
+        return {f"_{name}": value for name, value in metadata.items() if value}
     found = dict(fields)
     underscored = {key: found.pop(key) for key in fields if key[:1] == "_"}
     for name, value in metadata.items():

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from itertools import islice
-from operator import attrgetter
 from time import perf_counter
-from types import FunctionType
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from nexus_core import hookspecs
 from nexus_core.errors import NexusError, PluginError
@@ -24,6 +22,7 @@ from nexus_core.types.plugins import HookCall, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from types import FunctionType
 
     from nexus_core.host.discovery import PluginCandidate
 
@@ -86,18 +85,8 @@ def get_hooks() -> Mapping[str, HookSpec]:
     return {name: HookSpec(member) for name, member in vars(hookspecs).items() if hasattr(member, marker)}
 
 
-def _is_plain_function(function: object) -> TypeGuard[FunctionType]:
-    """Return True for a function that takes positional parameters only, whose code object says everything of them."""
-    if type(function) is not FunctionType or function.__dict__.keys() & {"__wrapped__", "__signature__"}:
-        return False
-    code = function.__code__
-    return not code.co_kwonlyargcount and not code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
-
-
 def list_parameter_names(function: Callable[..., object]) -> tuple[str, ...]:
     """Return the names of a hook function's parameters without a default. The others keep their default."""
-    if _is_plain_function(function):
-        return function.__code__.co_varnames[: function.__code__.co_argcount - len(function.__defaults__ or ())]
     parameters = inspect.signature(function).parameters.values()
     return tuple(p.name for p in parameters if p.default is p.empty)
 
@@ -128,18 +117,17 @@ class InvalidHookResultError(TypeError):
 def build_list_check(*targets: str) -> Callable[[object], tuple[object, ...]]:
     """Return a check that turns an iterable of these types, each given as `module:Class`, into a tuple."""
     expected = f"expected a list of {' or '.join(target.partition(':')[2] for target in targets)}"
-    copiers: dict[type, Callable[[Any], object]] = {}
+    kinds: set[type] = set()
 
     def check(answer: object) -> tuple[object, ...]:
         items = _list_items(answer, expected)
-        if items and not copiers:  # imported only when there is a result: most commands call few hooks
-            copiers.update((kind, _build_copier(kind)) for kind in map(_import_type, targets))
+        if items and not kinds:  # imported only when there is a result: most commands call few hooks
+            kinds.update(map(_import_type, targets))
         for index, item in enumerate(items):
-            copy = copiers.get(type(item))
-            if copy is None:  # a subclass may customize construction, comparison and copying
+            if type(item) not in kinds:  # a subclass may customize construction, comparison and copying
                 raise InvalidHookResultError(f"returned a list with {type(item).__name__} in it, {expected}")
             # The copy is validated again while its plugin is known, and has no other references.
-            items[index] = copy(item)
+            items[index] = replace(item)
         return tuple(items)
 
     return check
@@ -210,18 +198,6 @@ def _require_dialect(item: object) -> None:
         )
     if idle := [each for each, value in values.items() if not callable(value)]:
         raise InvalidHookResultError(f"returned the Dialect {name!r} whose {', '.join(idle)} cannot be called")
-
-
-def _build_copier(kind: type) -> Callable[[Any], object]:
-    """Return a copier for a dataclass: `replace`, or a faster one if it has several fields and all are arguments."""
-    known = fields(kind)
-    names = [field.name for field in known]
-    if len(known) < 2 or not all(field.init for field in known):  # noqa: PLR2004 - attrgetter returns no tuple for one field
-        return replace
-    values = attrgetter(*names)
-    if any(field.kw_only for field in known):
-        return lambda item: kind(**dict(zip(names, values(item), strict=True)))
-    return lambda item: kind(*values(item))
 
 
 def _is_instance_of(answer: object, expected: type) -> bool:

@@ -267,7 +267,7 @@ class Console:
         parts = []
         for place, (_, text) in enumerate(line.cells[: last + 1]):
             shown = text.rstrip() if place == last else text
-            pieces = re.split(rf"\b({'|'.join(map(re.escape, bold[place]))})\b", shown) if bold[place] else [shown]
+            pieces = _split_at_words(shown, bold[place]) if bold[place] else [shown]
             parts.append(
                 "".join(
                     _style_text(each, "bold" if at % 2 else own[place] or style, self._out)
@@ -293,6 +293,11 @@ class Console:
 
     def _pause_bar(self) -> AbstractContextManager[None]:
         return nullcontext() if self._bar is None else self._bar.pause()
+
+
+def _split_at_words(text: str, words: Collection[str]) -> list[str]:
+    """Split a text so that every second piece is one of the words. `_` separates words, too, as in `foo_bar`."""
+    return re.split(rf"(?<![^\W_])({'|'.join(map(re.escape, words))})(?![^\W_])", text)
 
 
 def _write(stream: TextIO, text: str, end: str = "\n") -> None:

@@ -446,23 +446,8 @@ def _lookalike_table() -> dict[int, str]:
     }
 
 
-def _compile_for(text: str, pattern: str) -> re.Pattern[str]:
-    """Compile the fastest pattern to search a text.
-
-    Args:
-        text: The text.
-        pattern: A pattern that has characters beyond ASCII only in classes, and in each of these an ASCII character.
-    """
-    return _compile_for_ascii(pattern) if text.isascii() else re.compile(pattern)
-
-
 @cache
-def _compile_for_ascii(pattern: str) -> re.Pattern[str]:
-    return re.compile(re.sub("[^\0-\x7f](?:-[^\0-\x7f])?", "", pattern))
-
-
-@cache
-def _candidate_pattern() -> str:
+def _compile_candidate_pattern() -> re.Pattern[str]:
     # Finds every text with a marker that has an opening character, and few others: one that is wide; or a plain one,
     # then the words of a row, or plain letters up to a character that is not plain. No opening character is scanned
     # twice.
@@ -470,8 +455,8 @@ def _candidate_pattern() -> str:
     begun = "|".join(starts)
     whole = "|".join(words for words in map(_build_row_pattern, _MARKER_LINES) if words not in starts)
     elements = "|".join(map(_build_row_pattern, MARKER_ELEMENTS))
-    return (
-        f"[&{_WIDE_OPENERS}](?:(?<!&)|(?i:lt|#))|<[hH][12]|[<#\\[{_DASH}]"
+    return re.compile(
+        f"[{_WIDE_OPENERS}]|&(?i:lt|#)|<[hH][12]|[<#\\[{_DASH}]"
         "(?:(?<=[#\\[])|(?<=<)[\\s/]*+|(?<=[^\t\n\r -,.-~][^#<\\[]))"
         f"[\t ]*+(?:(?ai:(?:{whole})(?![\t ]*+\\w)|(?:{elements})(?!\\w)|{begun})|[A-Za-z_\t ]*+[^\t\n\r -~])"
         "|#[\t ]*+[A-Za-z\t ]*+[*_`~<&\\[\\\\]"
@@ -536,14 +521,13 @@ def _find_markers(text: str, *, escaped: bool = False, also: re.Pattern[str] | N
 
 
 def _has_candidate(text: str) -> bool:
-    return _compile_for(text, _candidate_pattern()).search(text) is not None
+    return _compile_candidate_pattern().search(text) is not None
 
 
 def _find_marker_lines(text: str, escaped: bool, also: re.Pattern[str] | None) -> Iterator[int]:
-    # Compiled (and cached) by `re` on demand, because few texts get here. Invisible characters may precede a marker; a
-    # hyphen before a blank is a bullet.
+    # Invisible characters may precede a marker; a hyphen before a blank is a bullet.
     backslashes = _ESCAPES if escaped else ""
-    opening = _compile_for(text, f"([^!-~{_OPENERS}]*+){backslashes}[{_OPENERS}](?<!-(?=[\t -,.-~]))")
+    opening = re.compile(f"([^!-~{_OPENERS}]*+){backslashes}[{_OPENERS}](?<!-(?=[\t -,.-~]))")
     offset = 0
     for line in text.splitlines(keepends=True):
         if (found := opening.match(line)) and _is_marker(found[1] + line[found.end() - 1 :], also):
@@ -553,7 +537,7 @@ def _find_marker_lines(text: str, escaped: bool, also: re.Pattern[str] | None) -
 
 def _find_underlined_headings(text: str, escaped: bool) -> Iterator[int]:
     # A line of only = or - turns the lines above into a heading.
-    for found in _compile_for(text, _UNDERLINE.format(escapes=_ESCAPES if escaped else "")).finditer(text):
+    for found in re.finditer(_UNDERLINE.format(escapes=_ESCAPES if escaped else ""), text):
         sign = strip_all_hidden(found[2]).strip()
         if re.fullmatch(f"[{_EQUALS}]+|[{_DASH}]+", sign):
             level = "#" if sign[0] in _EQUALS else "##"
@@ -577,7 +561,7 @@ def _is_title(above: Sequence[str], level: str) -> bool:
 
 def _find_source_lines(text: str, escaped: bool) -> Iterator[int]:
     # `Source: /path` below a heading of any kind, at most one blank line after it.
-    for found in _compile_for(text, _SOURCE_PATH).finditer(text):
+    for found in re.finditer(_SOURCE_PATH, text):
         end = found.start()
         if "!" <= text[end - 1 : end] <= "~" and text[end - 1] not in "eE*_":  # as in https://
             continue
@@ -619,14 +603,14 @@ def _find_elements(text: str, escaped: bool) -> Iterator[int]:
     written = (
         rf"(?i:&(?:lt|#0*60|#x0*3c)(?:;|\b))({backslashes})([^&{_LESS_THAN}{_GREATER_THAN}]*+)(?:&|[{_GREATER_THAN}])"
     )
-    for found in _compile_for(text, sign).finditer(text):
+    for found in re.finditer(sign, text):
         name = found[2][: 4 * _MAX_MARKER_CHARACTERS]
         if _is_element(name) or _is_html_heading(name, text, found.end() + 1):
             yield found.start(1)
     if "&" in text:
         yield from (
             found.start(1)
-            for found in _compile_for(text, written).finditer(text)
+            for found in re.finditer(written, text)
             if _is_element(found[2][: 4 * _MAX_MARKER_CHARACTERS])
         )
 
@@ -668,7 +652,7 @@ def _is_html_heading(content: str, text: str, end: int) -> bool:
 
 def _is_marker(line: str, also: re.Pattern[str] | None) -> bool:
     plain = _squeeze_line(line)
-    plain = _compile_for(plain, _RULER).sub("---", plain)
+    plain = re.sub(_RULER, "---", plain)
     if plain[0] in _HASH:
         plain = _strip_inline_markup(plain).rstrip(f"{_HASH} ")  # Markdown allows a heading to be closed: ## Title ##
     head, tail = plain[:_MAX_MARKER_CHARACTERS], plain[-_MAX_MARKER_CHARACTERS:]

@@ -544,9 +544,19 @@ def subtract_usage(spent: Usage, usage: Usage) -> Usage:
 # ---- costs ----------------------------------------------------------------------------------------------------------
 
 
-def sum_costs(
-    ledger: Ledger, tip: str | None, prices: PriceList, *, note_call: Callable[[str], None] = lambda _: None
-) -> Cost:
+class ThreadCost(NamedTuple):
+    """The cost of all calls of a thread.
+
+    Attributes:
+        cost: The sum.
+        first_call: The oldest step that reports calls; "" for none. Forks have it in common.
+    """
+
+    cost: Cost
+    first_call: str
+
+
+def sum_costs(ledger: Ledger, tip: str | None, prices: PriceList) -> ThreadCost:
     """Return the cost of all calls of a thread.
 
     Reads the whole thread: each reply has its own model, so that no running total of tokens will do.
@@ -555,17 +565,19 @@ def sum_costs(
         ledger: The ledger of the thread.
         tip: Its newest step; None for none.
         prices: The prices of models.
-        note_call: Called with the id of each step that reports calls, the newest first.
     """
+    first_call = ""
 
     def find_calls() -> Iterator[tuple[str, Usage, int]]:
+        nonlocal first_call
         for step in skip_reverted(walk_back(ledger, tip)):
             call = _find_paid_call(step)
             if call is not None:
-                note_call(step.id)
+                first_call = step.id  # the oldest step comes last
                 yield call
 
-    return prices.sum(find_calls())
+    cost = prices.sum(find_calls())
+    return ThreadCost(cost, first_call)
 
 
 def compute_step_cost(step: Step, prices: PriceList) -> Cost | None:

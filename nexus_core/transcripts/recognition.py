@@ -12,7 +12,6 @@ same outline always have the same score. A format that needs more of a line adds
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from nexus_core.transcripts.base import SCORE_OWN
@@ -28,9 +27,6 @@ _OBJECT_KEYS = ("message", "time")
 """Keys whose objects are part of an outline, with their keys."""
 _LIST_KEYS = ("messages", "conversations")
 """Keys whose lists are part of an outline, with the keys of their objects."""
-_OUTLINE_TYPES = [
-    (key, kind) for keys, kind in ((_TEXT_KEYS, str), (_OBJECT_KEYS, dict), (_LIST_KEYS, list)) for key in keys
-]
 _MAX_CACHED_OUTLINES = 1000
 """Maximum number of cached outlines per file. Lines with further outlines are scored one by one."""
 
@@ -128,25 +124,15 @@ def _collect_keys(listed: list[Any]) -> tuple[tuple[str, ...], ...]:
     return tuple(dict.fromkeys(tuple(each) for each in listed if isinstance(each, dict)))
 
 
-@lru_cache(maxsize=_MAX_CACHED_OUTLINES)
-def _find_outline_keys(keys: tuple[str, ...]) -> list[tuple[str, Any]]:
-    """Return the keys of an object's outline with their value types."""
-    return [(key, kind) for key, kind in _OUTLINE_TYPES if key in keys]
-
-
 def _build_shape_key(value: dict[str, Any]) -> Hashable:
     """Return a hashable key of an object's outline.
 
     Objects share it only if `extract_line_shape` is the same.
     """
-    keys = tuple(value)
-    shape: list[Hashable] = [keys, tuple(map(type, value.values()))]
-    for key, kind in _find_outline_keys(keys):
-        inner = value[key]
-        if not isinstance(inner, kind):
-            continue
-        if kind is dict:
-            shape += tuple(inner), tuple(map(type, inner.values()))
-        else:
-            shape.append(inner if kind is str else _collect_keys(inner))
+    shape: list[Hashable] = [tuple(value), tuple(map(type, value.values()))]
+    shape += [value[key] for key in _TEXT_KEYS if isinstance(value.get(key), str)]
+    for key in _OBJECT_KEYS:
+        if isinstance(value.get(key), dict):
+            shape += tuple(value[key]), tuple(map(type, value[key].values()))
+    shape += [_collect_keys(value[key]) for key in _LIST_KEYS if isinstance(value.get(key), list)]
     return tuple(shape)

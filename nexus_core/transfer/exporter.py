@@ -403,6 +403,7 @@ class _ExportPlan:
             totals=totals,
             is_new=known is None,
             after=after if known is None else known.tip,
+            added=len(steps),
             steps=steps,
             is_open=not steps[-1].closes if steps else known is not None and known.open_turn is not None,
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, groupby, islice, takewhile
 from pathlib import PurePosixPath, PureWindowsPath
 from threading import Event, Thread
@@ -68,7 +68,8 @@ class SessionChange:
         totals: The session's totals with the new steps.
         is_new: True if the import creates the session.
         after: The step that the new steps follow; None for none.
-        steps: The new steps; empty if the ledger has all of them.
+        added: Number of new steps; 0 if the ledger has all of them.
+        steps: The new steps.
         is_open: True if the session's last turn is open with the new steps.
         note: The reason why it is not the expected session.
     """
@@ -78,6 +79,7 @@ class SessionChange:
     totals: ThreadTotals
     is_new: bool = False
     after: str | None = None
+    added: int = 0
     steps: tuple[NewStep, ...] = ()
     is_open: bool = False
     note: str = ""
@@ -85,7 +87,11 @@ class SessionChange:
     @property
     def what(self) -> str:
         """`new`, `more` or `same`."""
-        return "new" if self.is_new else "more" if self.steps else "same"
+        return "new" if self.is_new else "more" if self.added else "same"
+
+    def without_steps(self) -> SessionChange:
+        """Return the change without the content of the steps, which may be large."""
+        return replace(self, steps=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -661,19 +667,19 @@ class _ImportPlan:
             for digest in replaced:
                 self._forget(digest, thread)
         built = builder.build(keys)
-        if len(self._paths.order) > 1:  # another path may fork from one of the steps, or continue the thread
-            for step, own in built:
-                digests = [*map(self._get_digest, own)]
-                thread.add(step, digests)
-                for digest in digests:
-                    self._threads.setdefault(digest, thread)
-            self._totals |= builder.totals
+        for step, own in built:  # another path may fork from one of the steps, or continue the thread
+            digests = [*map(self._get_digest, own)]
+            thread.add(step, digests)
+            for digest in digests:
+                self._threads.setdefault(digest, thread)
+        self._totals |= builder.totals
         steps = tuple(step for step, _ in built)
         return SessionChange(
             label=thread.label,
             kind=self._paths.paths[number].kind,
             is_new=is_new,
             after=after,
+            added=len(steps),
             steps=steps,
             totals=builder.totals[steps[-1].id][0],
             is_open=not steps[-1].closes,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass as standard_dataclass
 from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
@@ -213,7 +214,7 @@ class SkippedFile:
 _NO_SETTINGS = Settings()
 
 
-@dataclass(frozen=True, slots=False)  # a cached property needs a __dict__
+@standard_dataclass(frozen=True)  # without slots, because a cached property needs a __dict__
 class LoadedLayers:
     """The layers of a request, with their texts, settings and findings.
 

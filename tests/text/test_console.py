@@ -192,6 +192,13 @@ def test_markup_of_the_library_is_printed_as_it_is() -> None:
     assert out.getvalue() == "\x1b[31m[bold]x[/bold] :smile:\x1b[0m\n"
 
 
+def test_bold_words_are_bold_in_identifiers_too() -> None:
+    out = Terminal()
+    Console(out, io.StringIO()).table([("bake_bread at breadboard",)], bold_words={(0, 0): {"bread"}})
+
+    assert out.getvalue() == "bake_\x1b[1mbread\x1b[0m at breadboard\n"
+
+
 def wait_for(terminal: Terminal, text: str) -> None:
     end = time.monotonic() + 10
     while text not in terminal.getvalue() and time.monotonic() < end:

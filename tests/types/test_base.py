@@ -8,6 +8,8 @@ import inspect
 import pickle
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import FrozenInstanceError, field
 from typing import TYPE_CHECKING, Any
 
@@ -35,17 +37,14 @@ class Body:
     late: int = field(default=0, kw_only=True)
 
 
-def made_by(make: Any, *, slots: bool = True, **options: bool) -> Any:
+def made_by(make: Any, **options: bool) -> Any:
     body = {name: value for name, value in vars(Body).items() if name not in {"__dict__", "__weakref__"}}
-    return make(frozen=True, slots=slots, **options)(type("Value", (), body))
+    return make(frozen=True, slots=True, **options)(type("Value", (), body))
 
 
 Fast, Standard = made_by(dataclass), made_by(dataclasses.dataclass)
 FastKeywords, StandardKeywords = made_by(dataclass, kw_only=True), made_by(dataclasses.dataclass, kw_only=True)
-FastOpen, StandardOpen = made_by(dataclass, slots=False), made_by(dataclasses.dataclass, slots=False)
-PAIRS = pytest.mark.parametrize(
-    ("fast", "standard"), [(Fast, Standard), (FastKeywords, StandardKeywords), (FastOpen, StandardOpen)]
-)
+PAIRS = pytest.mark.parametrize(("fast", "standard"), [(Fast, Standard), (FastKeywords, StandardKeywords)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +67,7 @@ class Checked:
 
 @PAIRS
 def test_it_is_called_with_the_same_arguments(fast: Any, standard: Any) -> None:
-    def parameters(made: Any) -> list[tuple[str, Any]]:
-        return [(name, parameter.kind) for name, parameter in inspect.signature(made).parameters.items()]
-
-    assert parameters(fast) == parameters(standard)
+    assert str(inspect.signature(fast)) == str(inspect.signature(standard))
 
 
 @PAIRS
@@ -89,7 +85,7 @@ def test_it_has_the_same_fields(fast: Any, standard: Any) -> None:
     assert facts[0] == facts[1]
     assert fast.__match_args__ == standard.__match_args__
     assert getattr(fast, "__slots__", None) == getattr(standard, "__slots__", None)
-    assert repr(fast.__dataclass_params__).count("frozen=True") == 1
+    assert repr(fast.__dataclass_params__) == repr(standard.__dataclass_params__)
 
 
 @pytest.mark.parametrize("wrong", [(), (1, 2, [], 0, 0, 0), ("unknown",)])
@@ -125,14 +121,17 @@ def test_nothing_can_be_set_or_deleted() -> None:
         point.other = 1
 
 
-def test_a_value_without_slots_cannot_be_changed_either() -> None:
-    value = FastOpen(1, "x")
+def test_threads_may_make_the_first_values_at_once() -> None:
+    for _ in range(20):
+        made = made_by(dataclass)
+        start = threading.Barrier(4)
 
-    with pytest.raises(FrozenInstanceError, match="cannot assign to field 'a'"):
-        value.a = 2
-    assert vars(value) == vars(StandardOpen(1, "x"))
-    assert copy.copy(value) == copy.deepcopy(value) == value
-    assert dataclasses.replace(value, a=2) == FastOpen(2, "x")
+        def make(number: int, made: Any = made, start: threading.Barrier = start) -> Any:
+            start.wait()
+            return made(number, c=[number])
+
+        with ThreadPoolExecutor(4) as threads:
+            assert [(value.a, value.c) for value in threads.map(make, range(4))] == [(n, [n]) for n in range(4)]
 
 
 def test_each_value_gets_a_list_of_its_own() -> None:
@@ -174,6 +173,12 @@ def test_a_standard_dataclass_can_be_derived_from_it() -> None:
 def test_what_it_does_not_make_is_left_to_the_standard_library() -> None:
     with pytest.raises(TypeError, match=r"use dataclasses\.dataclass"):
         made_by(lambda **_options: dataclass(frozen=False, slots=True))
+    with pytest.raises(TypeError, match=r"use dataclasses\.dataclass"):
+        dataclass(frozen=True, slots=False)
+    with pytest.raises(TypeError, match="not an argument"):
+        dataclass(frozen=True, slots=True)(
+            type("Value", (), {"__annotations__": {"a": int}, "a": field(default=0, init=False)})
+        )
     with pytest.raises(TypeError, match="derived from a dataclass"):
         dataclass(frozen=True, slots=True)(type("Derived", (Point,), {}))
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-CHAT_EXTRA = Extra("chat", modules=("prompt_toolkit",))
+CHAT_EXTRA = Extra("chat", modules=("httpx2", "prompt_toolkit"))
 _STOP_REMARKS: dict[Stop, str] = {
     "length": "the reply was cut off at the output limit of the model",
     "refusal": "the model refused to answer",
@@ -119,7 +119,7 @@ def _require_terminal(cli: CliContext) -> None:
         )
     from importlib.util import find_spec
 
-    if find_spec("prompt_toolkit") is None:
+    if find_spec("prompt_toolkit") is None:  # httpx2 is not needed by every provider
         raise MissingExtraError("chat", CHAT_EXTRA)
 
 
@@ -261,7 +261,7 @@ class Chat:
             from nexus_core.tokens.prices import PriceList
 
             prices = PriceList(self.nexus.host, self.settings)
-            self.cost = sum_costs(self.nexus.ledger, record.tip if record else None, prices)
+            self.cost = sum_costs(self.nexus.ledger, record.tip if record else None, prices).cost
         is_stored = record is not None and record.tip is not None
         request = self.nexus.request(session=self.name if is_stored else "", model=self.model)
         return self.nexus.assemble(request, must_fit=False, announce=False).token_budget, self.cost

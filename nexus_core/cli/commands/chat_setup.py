@@ -8,14 +8,13 @@ from http.client import HTTPConnection, HTTPException
 from importlib.util import find_spec
 from typing import NamedTuple
 
+from nexus_core.cli.commands.chat import CHAT_EXTRA
 from nexus_core.errors import UsageError
 from nexus_core.text.safety import shorten, visible_line
 
 LOOPBACK = "127.0.0.1"
 LOCAL_PORTS = {11434: "Ollama", 1234: "LM Studio", 8080: "llama.cpp", 8000: "vLLM", 1337: "Jan"}
 """Ports of programs that serve models on the user's own machine, in the order in which they are listed."""
-_CLIENT = "httpx2"
-"""The module with which models behind an HTTP API are asked."""
 _TIMEOUT_SECONDS = 0.5
 _MAX_BYTES = 256 * 1024
 """A list of models is far smaller."""
@@ -41,8 +40,8 @@ def missing_model_error() -> UsageError:
     """Return the error for a chat without a model, with the local servers that answer on the loopback interface."""
     found = find_local_servers()
     hint = "nexus chat -m claude-sonnet-5 names one; `nexus config set --global provider.model NAME` keeps it"
-    if find_spec(_CLIENT) is None:
-        hint += "\n  before that: pip install 'nexusctx[chat]'"
+    if find_spec("httpx2") is None:  # which sends the calls of the bundled providers
+        hint += f"\n  before that: pip install '{CHAT_EXTRA.requirement}'"
     if not found:
         return UsageError("no model is configured, and no local server answers", hint=hint)
     lines = [_describe_server(each) for each in found]

@@ -947,19 +947,29 @@ def test_usage_without_a_model_teaches_nothing(cli: Cli, work: Path, nexus: Nexu
     assert nexus.session("after").preview("word " * 5000).token_budget == before
 
 
+def measure_peak(cli: Cli, names: list[str], code: int) -> int:
+    tracemalloc.start()
+    try:
+        assert cli("session", "import", *names).code == code
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
 def test_the_messages_of_a_file_are_forgotten_before_the_next_is_imported(cli: Cli, work: Path) -> None:
-    def measure_peak(numbers: range) -> int:
-        names = [f"{number}.jsonl" for number in numbers]
-        for name in names:
-            lines = [user(f"u{turn}", f"u{turn - 1}" if turn else None, name, sessionId=name) for turn in range(300)]
-            (work / name).write_text(format_lines(*lines))
-        tracemalloc.start()
-        try:
-            assert cli("session", "import", *names).code == 0
-            return tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
+    names = [f"{number}.jsonl" for number in range(10)]
+    for name in names:
+        lines = [user(f"u{turn}", f"u{turn - 1}" if turn else None, name, sessionId=name) for turn in range(300)]
+        (work / name).write_text(format_lines(*lines))
+    measure_peak(cli, names[:1], 0)  # imports modules, fills caches
 
-    measure_peak(range(1))  # imports modules, fills caches
+    assert measure_peak(cli, names[2:], 0) < 3 * measure_peak(cli, names[1:2], 0)
 
-    assert measure_peak(range(2, 10)) < 3 * measure_peak(range(1, 2))
+
+def test_the_text_of_a_file_is_forgotten_before_the_next_is_read(cli: Cli, work: Path) -> None:
+    names = ["1.jsonl", "2.jsonl", "3.jsonl"]
+    for name in names:
+        (work / name).write_text("x" * 4_000_000)  # refused, so that reading it needs most
+    measure_peak(cli, names[:1], 3)
+
+    assert measure_peak(cli, names, 3) < 1.2 * measure_peak(cli, names[:1], 3)

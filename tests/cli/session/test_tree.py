@@ -363,3 +363,12 @@ def test_command_of_claude_code_is_drawn_as_it_was_typed(cli: Cli, talk: Talk) -
     out = cli("session", "tree", "s").out
 
     assert [line.split("  ")[1] for line in out.splitlines()[1:]] == ["/clear", "/clear all of it"]
+
+
+def test_command_that_a_user_quotes_is_drawn_as_it_was_written(cli: Cli, talk: Talk) -> None:
+    quoted = "Please explain <command-name>clear</command-name> to me."
+    talk("s", quoted)
+
+    out = cli("session", "tree", "s").out
+
+    assert out.splitlines()[1].split("  ")[1] == quoted

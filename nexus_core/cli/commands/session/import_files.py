@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from nexus_core.transcripts.base import Transcript, TranscriptFormat
     from nexus_core.transcripts.locations import TranscriptFile
     from nexus_core.transfer.importer import SessionChange
-    from nexus_core.transfer.transcript_steps import ThreadTotals
     from nexus_core.types.ledger import Ledger
 
 app = typer.Typer()
@@ -214,17 +213,21 @@ def import_files(
             refused.append({"file": name, "reason": error.what, "code": getattr(error, "code", "")})
             codes.append(get_exit_code(error))
 
-        for name in names:
+        def import_file(name: str) -> None:
+            # A function of its own, so that its bytes and text are freed before the next file is read.
             try:
                 tasks = _build_tasks(cli, name, formats, label=label, cwd=cwd, dry_run=is_planned_only)
             except (FileError, MessageError, UsageError) as error:
                 refuse(name, error, is_only=len(names) == 1)
-                continue
+                return
             for task in tasks:
                 try:
                     outcomes.append(_import_task(cli, target, task, formats, progress, learn=learn))
                 except (FileError, MessageError, SessionExistsError) as error:
                     refuse(task.name, error, is_only=len(names) == len(tasks) == 1)
+
+        for name in names:
+            import_file(name)
     if json:
         print_outcomes_json(cli.console, outcomes, refused, dry_run=dry_run)
     else:
@@ -310,8 +313,7 @@ def _import_task(
     if known:
         progress.advance(len(task.data))
         label = known[0].label
-        sessions = [*map(_describe_session, known)]
-        return ImportOutcome(task.name, label, sessions, unused_label=_find_unused_name(ledger, task.label, label))
+        return ImportOutcome(task.name, label, known, unused_label=_find_unused_name(ledger, task.label, label))
     dialects = cli.dialects()
     size = len(task.data)
     with _report_share(progress, size * _READ_SHARE) as advance:
@@ -330,7 +332,7 @@ def _import_task(
     return ImportOutcome(
         task.name,
         report.label if report.sessions else "",
-        [*map(_describe_session, report.sessions)],
+        [change.without_steps() for change in report.sessions],
         transcript.format,
         transcript.id,
         transcript.report,
@@ -369,7 +371,7 @@ def _import_export(ledger: Ledger, task: _ImportTask, progress: ProgressBar) -> 
     changes = import_export(ledger, export, label=task.label, dry_run=task.dry_run)
     progress.advance(len(task.data) * _WRITE_SHARE)
     lines = LineReport(lines=task.text.count("\n"), outcomes={})
-    sessions = [*map(_describe_session, changes)]
+    sessions = [change.without_steps() for change in changes]
     return ImportOutcome(task.name, changes[0].label, sessions, "nexus", report=lines, is_export=True)
 
 
@@ -405,37 +407,13 @@ _OUTCOME_NOUNS: dict[ReaderOutcome, tuple[str, str]] = {
 }
 
 
-class SessionOutcome(NamedTuple):
-    """The effect of an import on one session, as in `SessionChange`, without the steps.
-
-    Attributes:
-        label, kind, what, totals, is_open, note: The same as there.
-        added: Number of new steps.
-    """
-
-    label: str
-    kind: str
-    what: str
-    totals: ThreadTotals
-    added: int
-    is_open: bool
-    note: str
-
-
-def _describe_session(change: SessionChange) -> SessionOutcome:
-    """Return what is printed about a session."""
-    return SessionOutcome(
-        change.label, change.kind, change.what, change.totals, len(change.steps), change.is_open, change.note
-    )
-
-
 class ImportOutcome(NamedTuple):
     """The outcome of an import for one file.
 
     Attributes:
         file: Its name.
         label: The main session; "" if it has no messages.
-        sessions: Every session.
+        sessions: Every session, without its steps.
         form: The format; "" where it was known already.
         id: The program's id of the conversation; None for an export, and where it was known already.
         report: The outcomes of its lines; None where it was known already. Of an export, only their number.
@@ -447,7 +425,7 @@ class ImportOutcome(NamedTuple):
 
     file: str
     label: str
-    sessions: Sequence[SessionOutcome]
+    sessions: Sequence[SessionChange]
     form: str = ""
     id: str | None = None
     report: LineReport | None = None
@@ -458,7 +436,7 @@ class ImportOutcome(NamedTuple):
 
 
 def print_outcomes(cli: CliContext, outcomes: Sequence[ImportOutcome], *, dry_run: bool) -> None:
-    """Return the sessions as a table, and beside it what a person should know."""
+    """Print the sessions as a table, and beside it what a person should know."""
     heading = ("SESSION", "WHAT", "TURNS", "STEPS", "MESSAGES", "TOKENS", "FILE")
     rows = [
         (
@@ -484,7 +462,7 @@ def print_outcomes(cli: CliContext, outcomes: Sequence[ImportOutcome], *, dry_ru
         cli.console.message(visible_line(line))
 
 
-def _describe_change(change: SessionOutcome, *, dry_run: bool) -> str:
+def _describe_change(change: SessionChange, *, dry_run: bool) -> str:
     if change.what == "more":
         return f"{'would get ' * dry_run}{format_count(change.added, 'more step')}"
     return f"would be {change.what}" if dry_run and change.what == "new" else change.what
@@ -493,7 +471,7 @@ def _describe_change(change: SessionOutcome, *, dry_run: bool) -> str:
 def print_outcomes_json(
     console: Console, outcomes: Iterable[ImportOutcome], refused: list[dict[str, str]], *, dry_run: bool
 ) -> None:
-    """Return the same for programs, with every note."""
+    """Print the same for programs, with every note."""
     files = [_outcome_to_json(outcome) for outcome in outcomes]
     console.json({"schema": 1, "dry_run": dry_run, "files": files, "refused": refused})
 
@@ -563,7 +541,7 @@ def _outcome_to_json(outcome: ImportOutcome) -> dict[str, object]:
     }
 
 
-def _change_to_json(change: SessionOutcome) -> dict[str, object]:
+def _change_to_json(change: SessionChange) -> dict[str, object]:
     return {
         "label": change.label,
         "kind": change.kind,

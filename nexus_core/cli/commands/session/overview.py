@@ -239,12 +239,12 @@ def add_session_costs(
     prices, priced = open_price_list(nexus), list[SessionOverview]()
     for session in sessions:
         cost: Cost | None = Cost()
-        calls: list[str] = []
+        first_call = ""
         if session.usage.total_tokens:
             cost = None
             with collect_damage(damaged, session.record.label):
-                cost = sum_costs(nexus.ledger, session.record.tip, prices, note_call=calls.append)
-        priced.append(session._replace(cost=cost, first_call=calls[-1] if calls else ""))
+                cost, first_call = sum_costs(nexus.ledger, session.record.tip, prices)
+        priced.append(session._replace(cost=cost, first_call=first_call))
         advance(1)
     return priced
 

@@ -11,7 +11,6 @@ import typer
 
 from nexus_core.cli.commands.session.overview import DamagedSession, collect_damage, find_maker, report_damage
 from nexus_core.cli.options import ALL_ITEMS, JsonOption, build_limit_option
-from nexus_core.cli.output import strip_command_elements
 from nexus_core.cli.session_lookup import (
     EMPTY_LEDGER_HINT,
     LedgerOption,
@@ -23,6 +22,7 @@ from nexus_core.errors import LedgerError
 from nexus_core.ledger.ledger import STEPS_PER_READ, missing_step_error, skip_reverted, walk_back
 from nexus_core.ledger.queries import find_tip_branches
 from nexus_core.ledger.url import without_secret
+from nexus_core.memory.statements import strip_command_elements
 from nexus_core.text.console import format_count
 from nexus_core.text.layout import measure_width, shorten_to_words
 from nexus_core.text.safety import visible_line
