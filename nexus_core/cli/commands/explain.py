@@ -130,7 +130,7 @@ def explain(
         if not found or any(each.place.startswith(_PLUGIN_PREFIX) for each in found):
             find_notes = partial(_find_notes, cli, nexus) if other is None else dict
             in_files = answer_query(context, query, load_in=partial(_load_directory, nexus), find_notes=find_notes)
-            in_files = in_files._replace(explanations=[_name_receivers(nexus, each) for each in in_files.explanations])
+            in_files = in_files._replace(explanations=_name_receivers(nexus, in_files.explanations))
             answer = QueryExplanations(_trace_to_files(found, in_files.explanations)) if found else in_files
         rules = [] if found or other is not None else _find_rules(cli, nexus, query)
     cli.review(context.loaded, require_trusted=require_trusted, warn=False)
@@ -208,24 +208,29 @@ def _list_memories(cli: CliContext, nexus: Nexus) -> Iterator[tuple[Memory, str]
                 yield memory, "forgotten, so it is not recalled" if forgotten.has(memory) else when
 
 
-def _name_receivers(nexus: Nexus, explanation: Explanation) -> Explanation:
-    """Add to the remark about a note the sessions in which it was sent, the newest first."""
-    if not explanation.remark.startswith(NOTE_REMARK):
-        return explanation
-    from nexus_core.ledger.queries import find_sessions_to_search
+def _name_receivers(nexus: Nexus, found: Sequence[Explanation]) -> list[Explanation]:
+    """Add to remarks about notes the sessions in which they were sent, the newest first."""
     from nexus_core.request.memories import list_injected_memories
 
-    path, names = explanation.subject, list[str]()
-    for record in find_sessions_to_search(nexus.ledger, path):
-        # A message with a note names its file; only such threads are read whole.
-        if record.tip and nexus.ledger.scan(record.tip, path, limit=1):
-            sent = list_injected_memories(nexus.ledger, record)
-            names += [record.label] if any(each.source.uri == path for each in sent) else []
-        if len(names) > _MAX_LISTED_SESSIONS:
+    names: dict[str, list[str]] = {each.subject: [] for each in found if each.remark.startswith(NOTE_REMARK)}
+    for record in nexus.ledger.sessions(status=None) if names else ():
+        # No message names a memory before the history, so that whole threads are read.
+        sent = {each.source.uri for each in list_injected_memories(nexus.ledger, record)}
+        for path in names.keys() & sent:
+            names[path].append(record.label)
+        if all(len(labels) > _MAX_LISTED_SESSIONS for labels in names.values()):
             break
-    more = ", …" if len(names) > _MAX_LISTED_SESSIONS else ""
-    listed = f"; sent in session {', '.join(names[:_MAX_LISTED_SESSIONS])}{more}" if names else ""
-    return explanation._replace(remark=f"{explanation.remark}{listed}")
+    return [
+        each._replace(remark=f"{each.remark}{_describe_receivers(names[each.subject])}")
+        if each.subject in names
+        else each
+        for each in found
+    ]
+
+
+def _describe_receivers(labels: Sequence[str]) -> str:
+    more = ", …" if len(labels) > _MAX_LISTED_SESSIONS else ""
+    return f"; sent in session {', '.join(labels[:_MAX_LISTED_SESSIONS])}{more}" if labels else ""
 
 
 def _print_explanations(cli: CliContext, found: Sequence[Explanation]) -> None:
