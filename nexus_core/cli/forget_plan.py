@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import normalize
 
@@ -22,6 +21,7 @@ from nexus_core.cli.memory_lookup import (
 from nexus_core.errors import UsageError
 from nexus_core.memory.distinctive_words import find_distinctive_words
 from nexus_core.memory.forgotten_memories import hide_file_name, read_forget_records, record_forgotten_memories
+from nexus_core.memory.search import count_turns_with
 from nexus_core.memory.words import find_query_words
 from nexus_core.request.memories import InjectedMemory, find_sessions_with
 from nexus_core.text.console import format_count
@@ -50,8 +50,8 @@ _MAX_LISTED_STEPS = 5
 """Steps of one session that `forget` prints."""
 _MAX_FACTS = 20
 """Texts with which `forget` compares what is found."""
-_COMMON_TURNS, _MAX_COUNTED_TURNS = 10, 100
-"""Turns that have a word if it says little about a text, and turns that are looked at to count them."""
+_COMMON_TURNS = 10
+"""Turns that have a word if it says little about a text."""
 _MAX_QUERIES, _MAX_QUERY_CHARACTERS, _MAX_ANSWERS = 50, 500, 50
 """Queries that `forget` asks again, characters of those that are made of a memory, and answers of each."""
 
@@ -332,18 +332,22 @@ def _find_facts(
     own = {turn.id for each in injected if (turn := given.find_turn(each))}
     quoted = {uri for each in injected for uri in given.find_quoted(each)}
     is_single = not asked.session and not asked.text
-    names = [name for name in sorted(asked.steps) if is_single or f"{STEP_PREFIX}{name}" in quoted]
+    ids = asked.steps
+    names = [name for name in sorted(ids) if is_single or f"{STEP_PREFIX}{name}" in quoted]
     steps = [step for name in names[:_MAX_FACTS] if (step := nexus.ledger.step(name))]
     texts = [asked.text, *(memory.text for memory in memories), *map(read_step_text, steps)]
 
-    @cache
-    def is_common(word: str) -> bool:
-        hits = nexus.search(word, limit=min(_MAX_COUNTED_TURNS, _COMMON_TURNS + 2 * len(own) + len(asked.uris))).hits
-        others = {hit.turn for hit in hits if hit.words and hit.turn not in own and hit.step not in asked.steps}
-        return len(others) >= _COMMON_TURNS
+    def find_common(stems: Collection[str]) -> list[str]:
+        counts = count_turns_with(
+            nexus.ledger,
+            stems,
+            most=_COMMON_TURNS,
+            is_excluded=lambda step: step.turn in own or step.id in ids,
+        )
+        return [stem for stem, count in counts.items() if count >= _COMMON_TURNS]
 
     facts = [text for text in dict.fromkeys(texts) if text.strip()]
-    return [find_distinctive_words(text, is_common) for text in facts[:_MAX_FACTS]]
+    return [find_distinctive_words(text, find_common) for text in facts[:_MAX_FACTS]]
 
 
 def _is_shared(ledger: Ledger, facts: Iterable[DistinctiveWords], step: Step) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nexus_core.memory.words import FRAME_STEMS, find_query_entities, find_query_words, find_stems, split_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
 MAX_COMPARED_CHARACTERS = 20_000
 """Characters of a text that are compared with a fact."""
@@ -51,16 +51,16 @@ class DistinctiveWords(NamedTuple):
         return bool(stems) and len(stems & found) >= needed and not text.rstrip().endswith("?")
 
 
-def find_distinctive_words(fact: str, is_common: Callable[[str], bool]) -> DistinctiveWords:
+def find_distinctive_words(fact: str, find_common: Callable[[Collection[str]], Collection[str]]) -> DistinctiveWords:
     """Return the distinctive words of a fact.
 
     Args:
         fact: The text.
-        is_common: True for a word that many other texts have.
+        find_common: Returns those of some stems that many other texts have.
     """
     words = [word for word in find_query_words(fact) if word.stem not in FRAME_STEMS]
     stems = frozenset(word.stem for word in words)
-    rare = frozenset(word.stem for word in words if not is_common(word.text))
+    rare = stems.difference(find_common(stems))
     # A token with a digit is a number or an identifier: a host, a version, a time of day.
     tokens = [token for token in _TOKEN.findall(fact[:MAX_COMPARED_CHARACTERS]) if _DIGIT.search(token)]
     texts = (*find_query_entities(fact), *tokens)

@@ -162,6 +162,22 @@ def test_forget_does_not_name_turns_for_common_words(cli: Cli, note: Path, work:
     assert (code, report["may_repeat"]) == (0, [])
 
 
+def test_forget_keeps_a_reply_that_shares_a_common_word_with_a_long_session(cli: Cli, note: Path, work: Path) -> None:
+    note.unlink()
+    others = [f"The server of the blue team is up and well again, {number}." for number in range(12)]
+    texts = [*(f"server down, {number}" for number in range(150)), "The osprey runs on the server heron."]
+    with Nexus(work, defaults=False) as nexus:
+        for name, said in (("other", others), ("long", texts)):
+            steps = [NewStep(kind="turn", closes=True, messages=(Message("user", text),)) for text in said]
+            nexus.ledger.create(name, data={"cwd": str(work)}, steps=steps)
+    assert "heron" in talk(work, "given", "What does the osprey run on?", "Please restart the server.")
+
+    _, report = forget(cli, "long")
+
+    assert len(report["steps"]) == len(texts)
+    assert "restart" in find_texts(cli, "restart")
+
+
 def test_the_report_of_forget_is_what_was_forgotten(cli: Cli, note: Path, work: Path, nexus_home: Path) -> None:
     talk(work, "first", QUESTION, "It runs on osprey-17.")
     talk(work, "second", "Is osprey-17 down?", "Yes, osprey-17 is down.")
