@@ -27,6 +27,7 @@ from nexus_core.request.memories import InjectedMemory, find_sessions_with
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import shorten
 from nexus_core.text.secrets import redact
+from nexus_core.text.sentences import UNSPACED_SCRIPTS
 from nexus_core.types.memory import Memory
 
 if TYPE_CHECKING:
@@ -40,8 +41,10 @@ if TYPE_CHECKING:
 
 _MIN_TEXT_LETTERS = 4
 """Letters and digits of a text to forget: a few are in nearly every step."""
-_FIRST_UNSPACED = "\u0e00"
-"""The first character of the scripts that are written without spaces."""
+_SPACED_START = re.compile(rf"[^\W_{UNSPACED_SCRIPTS}]")
+"""A letter or digit before which a word begins."""
+_SPACED_END = re.compile(rf"[^\W_{UNSPACED_SCRIPTS}\uac00-\ud7af]")
+"""A letter or digit after which a word ends; particles follow a Korean word without a space."""
 _ASCII_WORD = re.compile("[a-z0-9]+")
 SHOWN_CHARACTERS = 60
 _MEMORY = "memory "
@@ -241,9 +244,8 @@ def _find_recorded_memory(home: Path, id_: str) -> str:
 def _build_matcher(text: str) -> Callable[[str], bool]:
     """Return a predicate for texts with these whole words, in any letter case and any form of accents."""
     words = _fold_text(text).split()
-    # Scripts without spaces have no word boundaries.
-    before = r"(?<!\w)" if words[0][0].isalnum() and words[0][0] < _FIRST_UNSPACED else ""
-    after = r"(?!\w)" if words[-1][-1].isalnum() and words[-1][-1] < _FIRST_UNSPACED else ""
+    before = r"(?<!\w)" if _SPACED_START.match(words[0][0]) else ""
+    after = r"(?!\w)" if _SPACED_END.match(words[-1][-1]) else ""
     pattern = re.compile(before + r"\s+".join(map(re.escape, words)) + after)
     return lambda other: pattern.search(_fold_text(other)) is not None
 

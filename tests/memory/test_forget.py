@@ -308,6 +308,33 @@ def test_forget_a_text_finds_both_forms_of_its_accents(cli: Cli, work: Path, sto
     assert "lumi" not in find_texts(cli, "lumiere").lower()
 
 
+@pytest.mark.parametrize(
+    ("text", "inside"),
+    [
+        ("ứng dụng", "cứng dụng"),
+        ("\u1f04\u03bd\u03b5\u03bc\u03bf\u03c2", "\u03ba\u1f04\u03bd\u03b5\u03bc\u03bf\u03c2"),
+        ("зонт", "горизонт"),
+    ],
+)
+def test_forget_a_text_means_whole_words_of_every_script_with_spaces(
+    cli: Cli, work: Path, text: str, inside: str
+) -> None:
+    talk(work, "one", f"Report: {inside} 17.")
+    talk(work, "two", f"Report: {text} 18.")
+
+    assert len(forget(cli, text)[1]["steps"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "inside"),
+    [("会議室", "第二会議室です"), ("ห้องประชุม", "ที่ห้องประชุมใหญ่"), ("ｶﾀｶﾅ", "全ｶﾀｶﾅ名"), ("서버", "서버는")],
+)
+def test_forget_a_text_finds_it_where_no_space_follows(cli: Cli, work: Path, text: str, inside: str) -> None:
+    talk(work, "one", f"Report: {inside} 17.")
+
+    assert len(forget(cli, text)[1]["steps"]) == 1
+
+
 @pytest.mark.parametrize("text", ["ÜBER-quokka", "stra\u00dfe", "\u212aelvin quokka", 'say "quokka"', "\\quokka\\"])
 def test_forget_a_text_finds_it_in_the_arguments_of_tools(cli: Cli, work: Path, text: str) -> None:
     call = ToolCall(id="1", name="write", arguments={"path": [{text.upper(): 1}]})
