@@ -11,12 +11,10 @@ from nexus_core.cli.memory_lookup import (
     STEP_PREFIX,
     STEP_REFERENCE,
     InjectedMemoryIndex,
-    find_named_file,
-    find_named_step,
+    NamedTarget,
     find_reply_to_question,
-    is_memory_id,
-    match_memory_id,
     read_step_text,
+    resolve_memory_name,
 )
 from nexus_core.errors import UsageError
 from nexus_core.memory.distinctive_words import find_distinctive_words
@@ -32,8 +30,8 @@ from nexus_core.types.memory import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
+    from nexus_core.cli.memory_lookup import TargetKind
     from nexus_core.memory.distinctive_words import DistinctiveWords
     from nexus_core.nexus import Nexus
     from nexus_core.types.ledger import Ledger, Step
@@ -190,55 +188,50 @@ def read_forget_target(
 def _select_memories(
     nexus: Nexus, text: str, memories: Sequence[Memory], given: InjectedMemoryIndex, advance: Callable[[int], None]
 ) -> ForgetSelection:
-    if found := match_memory_id(nexus.ledger, text, memories, given):
-        texts = {memory.text.casefold() for memory in memories if memory.id in found}
-        # The user may have stated a rule more than once.
-        same = [memory for memory in memories if memory.text.casefold() in texts]
-        # The step would be recalled as an episode, with the same words.
-        uris = {each.uri for each in (*found.values(), *(memory.source for memory in same)) if not each.is_file}
-        episodes = {each.uri for each in found.values() if not texts and each.uri.startswith(STEP_PREFIX)}
-        answers = (find_reply_to_question(nexus.ledger, uri.removeprefix(STEP_PREFIX)) for uri in episodes)
-        uris |= {f"{STEP_PREFIX}{answer.id}" for answer in answers if answer}
-        ids = {*found, *(memory.id for memory in same)}
-        return ForgetSelection(f"{_MEMORY}{next(iter(found))}", ids=frozenset(ids), uris=frozenset(uris))
-    if recorded := _find_recorded_memory(nexus.home, text):
-        return ForgetSelection(recorded)
-    if (record := nexus.ledger.session(text)) is not None:
-        steps = [] if record.tip is None else nexus.ledger.thread(record.tip)
-        uris = {f"{STEP_PREFIX}{step.id}" for step in steps}
-        return ForgetSelection(f"session {text}", uris=frozenset(uris), session=record.label)
-    if (step := find_named_step(nexus.ledger, text)) is not None:
-        # A rendered message repeats the user's, which is the one that is found.
-        names = {step.id, step.turn} if step.kind == "sealed" else {step.id}
-        return ForgetSelection(f"step {step.id}", uris=frozenset(f"{STEP_PREFIX}{name}" for name in names))
-    sources = [*(memory.source for memory in memories), *(each.source for each in given.every)]
-    files = {source.uri for source in sources if source.is_file}
-    if path := find_named_file(nexus, text, files):
-        return ForgetSelection(f"file {path}", uris=frozenset([path]))
+    listed = {
+        each.what.removeprefix(_MEMORY) for each in read_forget_records(nexus.home) if each.what.startswith(_MEMORY)
+    }
+    # A title is a text, which is forgotten wherever it is.
+    kinds: tuple[TargetKind, ...] = ("memory", "session", "step", "file")
+    target = resolve_memory_name(nexus, text, memories, given, kinds=kinds, forgotten_ids=listed)
+    if target is not None:
+        return _select_target(nexus.ledger, target, memories)
     if sum(map(str.isalnum, text)) < (_MIN_TEXT_LETTERS if text.isascii() else 2) or not find_query_words(text):
         what = f"{text!r} is no id, and as a text it would be found nearly everywhere"
-        raise UsageError(what, hint="give an id, `step:…`, a session, the file of a note, or a longer text")
+        raise UsageError(what, hint="give an id, `step:…`, `session:…`, the file of a note, or a longer text")
     has_text = _build_matcher(text)
-    ids = {memory.id for memory in memories if has_text(memory.text)}
+    ids = {memory.id for memory in memories if has_text(memory.text) or has_text(memory.title)}
     uris = {memory.source.uri for memory in memories if memory.id in ids and not memory.source.is_file}
     uris |= {f"{STEP_PREFIX}{step.id}" for step in _find_steps_with(nexus.ledger, text, has_text, advance)}
     return ForgetSelection("that text", ids=frozenset(ids), uris=frozenset(uris), text=text)
 
 
-def _find_recorded_memory(home: Path, id_: str) -> str:
-    """Return the name under which the memory with an id was forgotten, or "".
-
-    A rule whose step is out of the index is not listed any more.
-
-    Raises:
-        UsageError: Several memories have an id with that beginning.
-    """
-    if not is_memory_id(id_):
-        return ""
-    names = sorted({each.what for each in read_forget_records(home) if each.what.startswith(f"{_MEMORY}{id_}")})
-    if len(names) > 1:
-        raise UsageError(f"{len(names):,} memories have ids that begin with {id_!r}", hint="give more of the id")
-    return names[0] if names else ""
+def _select_target(ledger: Ledger, target: NamedTarget, memories: Sequence[Memory]) -> ForgetSelection:
+    """Return the selection of a memory, session, step or file."""
+    if target.kind == "session":
+        record = ledger.session(target.name)
+        steps = [] if record is None or record.tip is None else ledger.thread(record.tip)
+        of_session = frozenset(f"{STEP_PREFIX}{step.id}" for step in steps)
+        return ForgetSelection(f"session {target.name}", uris=of_session, session=target.name)
+    if target.kind == "step":
+        step = ledger.step(target.name)
+        # A rendered message repeats the user's, which is the one that is found.
+        names = {target.name, step.turn} if step is not None and step.kind == "sealed" else {target.name}
+        return ForgetSelection(f"step {target.name}", uris=frozenset(f"{STEP_PREFIX}{name}" for name in names))
+    if target.kind == "file":
+        return ForgetSelection(f"file {target.name}", uris=frozenset([target.name]))
+    if target.source is None:  # a rule whose step is out of the index is not listed any more
+        return ForgetSelection(f"{_MEMORY}{target.name}")
+    texts = {memory.text.casefold() for memory in memories if memory.id == target.name}
+    # The user may have stated a rule more than once.
+    same = [memory for memory in memories if memory.text.casefold() in texts]
+    # The step would be recalled as an episode, with the same words.
+    uris = {each.uri for each in (target.source, *(memory.source for memory in same)) if not each.is_file}
+    if not texts and target.source.uri.startswith(STEP_PREFIX):
+        reply = find_reply_to_question(ledger, target.source.uri.removeprefix(STEP_PREFIX))
+        uris |= {f"{STEP_PREFIX}{reply.id}"} if reply else set()
+    ids = {target.name, *(memory.id for memory in same)}
+    return ForgetSelection(f"{_MEMORY}{target.name}", ids=frozenset(ids), uris=frozenset(uris))
 
 
 def _build_matcher(text: str) -> Callable[[str], bool]:

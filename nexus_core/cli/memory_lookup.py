@@ -6,7 +6,7 @@ import os
 import re
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from nexus_core.cli.session_lookup import find_session
 from nexus_core.errors import UsageError
@@ -18,7 +18,7 @@ from nexus_core.types.payloads import ForgetPayload
 from nexus_core.types.prompt import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from nexus_core.nexus import Nexus
     from nexus_core.types.ledger import Ledger, SessionRecord, Step
@@ -29,6 +29,12 @@ _ID = re.compile("[0-9a-f]{4,12}")
 _MIN_EPISODE_ID_CHARACTERS = 8
 """Fewer characters of the id of an episode or a step would match too many steps, or be a word."""
 STEP_PREFIX = "step:"
+SESSION_PREFIX = "session:"
+_MAX_LISTED_TARGETS = 8
+"""Meanings of a name that an error lists."""
+
+TargetKind = Literal["memory", "title", "session", "step", "file"]
+"""Kinds of what a name may mean; a title is that of a memory."""
 
 
 def list_all_injected(ledger: Ledger, session: str = "") -> list[InjectedMemory]:
@@ -37,32 +43,98 @@ def list_all_injected(ledger: Ledger, session: str = "") -> list[InjectedMemory]
     return [each for record in records for each in list_injected_memories(ledger, record)]
 
 
-def is_memory_id(name: str) -> bool:
-    """Return True if a name may be the id of a memory, or a beginning of one."""
-    return _ID.fullmatch(name) is not None
+class NamedTarget(NamedTuple):
+    """A memory, session, step or file that a name means.
+
+    Attributes:
+        kind: Its kind.
+        name: The id of the memory or the step, the name of the session, or the path.
+        source: The source of a memory; None for one that only the list of forgotten memories has.
+    """
+
+    kind: TargetKind
+    name: str
+    source: Source | None = None
+
+    @property
+    def exact_name(self) -> str:
+        """The name that means nothing else."""
+        prefix = {"session": SESSION_PREFIX, "step": STEP_PREFIX}.get(self.kind, "")
+        return f"{prefix}{self.name}"
 
 
-def match_memory_id(
-    ledger: Ledger, name: str, memories: Iterable[Memory], given: InjectedMemoryIndex
-) -> dict[str, Source]:
-    """Return ids and sources of the memories whose id begins with a name.
+def resolve_memory_name(
+    nexus: Nexus,
+    name: str,
+    memories: Sequence[Memory],
+    given: InjectedMemoryIndex,
+    *,
+    kinds: Collection[TargetKind],
+    forgotten_ids: Collection[str] = (),
+) -> NamedTarget | None:
+    """Return what a name means, or None if it is neither an id nor the name of something.
+
+    Args:
+        nexus: The Nexus.
+        name: An id or a beginning of it, a title, `session:` and a session, `step:` and a step, or a file.
+        memories: The memories that sources list.
+        given: The memories that sessions were given.
+        kinds: The kinds that are accepted.
+        forgotten_ids: Ids of forgotten memories, which may not be listed any more.
 
     Raises:
-        UsageError: Several memories have an id with that beginning.
+        UsageError: It means several things, or there is no such step.
     """
-    if not is_memory_id(name):
-        return {}
-    found = {memory.id: memory.source for memory in memories if memory.id.startswith(name)}
+    found: list[NamedTarget] = []
+    if name.startswith(STEP_PREFIX) and "step" in kinds:
+        return _find_steps(nexus.ledger, name)[0]
+    if name.startswith(SESSION_PREFIX) and "session" in kinds:
+        found = _find_sessions(nexus.ledger, name.removeprefix(SESSION_PREFIX))
+    if not found:
+        found = _find_memories(nexus.ledger, name, memories, given, forgotten_ids)
+        if any(each.name == name for each in found):
+            return next(each for each in found if each.name == name)
+        found += _find_titles(name, memories) if "title" in kinds else []
+        found += _find_sessions(nexus.ledger, name) if "session" in kinds else []
+        found += _find_steps(nexus.ledger, name)
+        sources = [*(memory.source for memory in memories), *(each.source for each in given.every)]
+        known = {each.source.uri for each in found if each.source is not None}
+        files = _find_files(nexus, name, {source.uri for source in sources if source.is_file})
+        found += [each for each in files if each.name not in known]
+    found = [*{each.exact_name: each for each in found}.values()]
+    if len(found) > 1:
+        listed = ", ".join(each.exact_name for each in found[:_MAX_LISTED_TARGETS])
+        more = ", …" if len(found) > _MAX_LISTED_TARGETS else ""
+        raise UsageError(f"{name!r} could mean {len(found):,} things: {listed}{more}", hint="give one of these names")
+    return found[0] if found else None
+
+
+def _find_memories(
+    ledger: Ledger, name: str, memories: Iterable[Memory], given: InjectedMemoryIndex, forgotten_ids: Iterable[str]
+) -> list[NamedTarget]:
+    """Return the memories whose id begins with a name."""
+    if _ID.fullmatch(name) is None:
+        return []
+    found: dict[str, Source | None] = {each.id: each.source for each in memories if each.id.startswith(name)}
     found = found or {each.id: each.source for each in given.every if each.id.startswith(name)}
     if not found and len(name) >= _MIN_EPISODE_ID_CHARACTERS:  # an episode that no session was given yet
         steps = {compute_memory_id(f"{STEP_PREFIX}{step.id}"): step for step in ledger.steps()}
         found = {id_: Source(uri=f"{STEP_PREFIX}{step.id}") for id_, step in steps.items() if id_.startswith(name)}
-    if len(found) > 1:
-        raise UsageError(f"{len(found):,} memories have ids that begin with {name!r}", hint="give more of the id")
-    return found
+    found = found or {id_: None for id_ in sorted(forgotten_ids) if id_.startswith(name)}
+    return [NamedTarget("memory", id_, source) for id_, source in found.items()]
 
 
-def find_named_step(ledger: Ledger, name: str) -> Step | None:
+def _find_titles(name: str, memories: Iterable[Memory]) -> list[NamedTarget]:
+    found = {each.id: each.source for each in memories if each.title == name}
+    return [NamedTarget("memory", id_, source) for id_, source in found.items()]
+
+
+def _find_sessions(ledger: Ledger, name: str) -> list[NamedTarget]:
+    record = ledger.session(name)
+    return [] if record is None else [NamedTarget("session", record.label)]
+
+
+def _find_steps(ledger: Ledger, name: str) -> list[NamedTarget]:
     """Return the step that `step:` with a part of its id names, or a long part alone.
 
     Raises:
@@ -72,30 +144,23 @@ def find_named_step(ledger: Ledger, name: str) -> Step | None:
 
     part = name.removeprefix(STEP_PREFIX)
     if part == name and (" " in name or len(name) < _MIN_EPISODE_ID_CHARACTERS):
-        return None
+        return []
     step = find_step(ledger, part)
     if step is None and part != name:
         raise UsageError(f"there is no step {part!r}", hint="`nexus memory search` prints steps")
-    return step
+    return [] if step is None else [NamedTarget("step", step.id)]
 
 
-def find_named_file(nexus: Nexus, name: str, files: Collection[str]) -> str:
-    """Return the path of the note with that path or file name, or "".
-
-    Raises:
-        UsageError: Several notes have that name.
-    """
+def _find_files(nexus: Nexus, name: str, files: Collection[str]) -> list[NamedTarget]:
+    """Return the notes with that path, or with that file name."""
     if "\n" in name:
-        return ""
+        return []
     bare = re.sub(r":\d+-\d+\Z", "", name)  # the lines of a note
     path = nexus.cwd / expand_user(bare)
-    for each in (str(path), os.path.normpath(path), str(path.resolve())):
-        if each in files:
-            return each
-    found = sorted(path for path in files if Path(path).name == bare)
-    if len(found) > 1:
-        raise UsageError(f"{len(found):,} notes are called {bare!r}: {', '.join(found)}", hint="give the path of one")
-    return found[0] if found else ""
+    exact = (str(path), os.path.normpath(path), str(path.resolve()))
+    found = [each for each in dict.fromkeys(exact) if each in files][:1]
+    found = found or sorted(path for path in files if Path(path).name == bare)
+    return [NamedTarget("file", each) for each in found]
 
 
 def is_path(nexus: Nexus, name: str) -> bool:

@@ -360,7 +360,40 @@ def test_forget_refuses_a_name_that_two_notes_have(cli: Cli, note: Path, work: P
     outcome = cli("memory", "forget", "nightly-backup.md", "--yes")
 
     assert (outcome.code, note.exists()) == (2, True)
-    assert "2 notes are called 'nightly-backup.md'" in outcome.err
+    assert f"'nightly-backup.md' could mean 2 things: {note}, {work}/.nexus3" in outcome.err
+
+
+def test_forget_asks_whether_a_memory_or_a_session_is_meant(cli: Cli, note: Path, work: Path) -> None:
+    [memory] = json.loads(cli("memory", "list", "--json").out)["memories"]
+    name = memory["id"][:6]
+    talk(work, name, "What is new, said the parrot?")
+
+    outcome = cli("memory", "forget", name, "--yes")
+
+    assert outcome.code == 2
+    assert f"{name!r} could mean 2 things: {memory['id']}, session:{name}" in outcome.err
+    assert NOTE in cli("memory", "show", name).out
+    assert forget(cli, f"session:{name}")[1]["target"] == f"session {name}"
+    assert (forget(cli, memory["id"])[0], note.exists()) == (0, False)
+
+
+def test_forget_a_text_finds_it_in_the_title_of_a_note(cli: Cli, nexus_home: Path) -> None:
+    write_files(nexus_home, {"memory/nightly-backup.md": "It runs on osprey-17.\n"})
+
+    code, _ = forget(cli, "nightly backup")
+
+    assert (code, (nexus_home / "memory/nightly-backup.md").exists()) == (0, False)
+
+
+def test_show_refuses_a_title_that_two_notes_have(cli: Cli, note: Path, work: Path) -> None:
+    write_files(work, {".nexus3/memory/nightly-backup.md": "Something else.\n"})
+    ids = [each["id"] for each in json.loads(cli("memory", "list", "--json").out)["memories"]]
+
+    outcome = cli("memory", "show", "nightly backup")
+
+    assert note.exists()
+    assert outcome.code == 2
+    assert all(id_ in outcome.err for id_ in ids)
 
 
 def test_forget_says_that_a_file_which_is_not_a_note_is_a_text(cli: Cli, work: Path) -> None:

@@ -25,11 +25,10 @@ from nexus_core.cli.input import STANDARD_INPUT, read_input_text
 from nexus_core.cli.memory_lookup import (
     STEP_PREFIX,
     InjectedMemoryIndex,
-    find_named_file,
-    find_named_step,
+    NamedTarget,
     is_path,
     list_all_injected,
-    match_memory_id,
+    resolve_memory_name,
 )
 from nexus_core.cli.options import ALL_ITEMS, DryRunOption, FacetOption, JsonOption, build_limit_option
 from nexus_core.cli.output import format_time
@@ -290,23 +289,31 @@ def _find_memory(cli: CliContext, view: MemoryCatalog, name: str) -> Memory:
     """
     listed = [memory for _, memory in view.list_all(cli)]
     given = InjectedMemoryIndex(view.nexus.ledger, view.forgotten)
-    found = [each for each in listed if name in (each.title, each.source.uri)]
-    if ids := match_memory_id(given.ledger, name, listed, given):
-        built = (given.build_memory(*each) for each in ids.items())
-        found = [each for each in listed if each.id in ids] or [each for each in built if each]
-    elif not found and (path := find_named_file(view.nexus, name, {each.source.uri for each in listed})):
-        found = [each for each in listed if each.source.uri == path]
-    elif len(found) != 1 and (step := find_named_step(given.ledger, name)) is not None:
-        episode = given.build_memory("", Source(uri=f"{STEP_PREFIX}{step.id}"))
-        found = [episode] if episode else []
-    if len(found) > 1:
-        raise UsageError(f"{len(found):,} memories are called {name!r}", hint="`nexus memory list --all` prints ids")
-    if not found:
+    target = resolve_memory_name(view.nexus, name, listed, given, kinds=("memory", "title", "step", "file"))
+    found = None if target is None else _read_target(target, listed, given)
+    if found is None:
         hint = "`nexus memory list --all` and `nexus memory search` print ids"
         raise UsageError(f"there is no memory {name!r}", hint=hint)
-    if view.forgotten.has(found[0]) or given.is_forgotten(found[0].source.uri):
+    if view.forgotten.has(found) or given.is_forgotten(found.source.uri):
         raise UsageError(f"the memory {name!r} was forgotten", hint="`nexus session show` prints recorded steps")
-    return found[0]
+    return found
+
+
+def _read_target(target: NamedTarget, listed: Sequence[Memory], given: InjectedMemoryIndex) -> Memory | None:
+    """Return the memory that a name means, or None if its text is lost.
+
+    Raises:
+        UsageError: The file has several memories.
+    """
+    uri = f"{STEP_PREFIX}{target.name}" if target.kind == "step" else target.name
+    same = [each for each in listed if target.name == each.id or uri == each.source.uri]
+    if len(same) > 1 and target.kind == "file":
+        listed_ids = ", ".join(each.id for each in same)
+        raise UsageError(f"{target.name} has {len(same):,} memories: {listed_ids}", hint="give the id of one")
+    if len(same) == 1 or (same and target.kind == "memory"):
+        return same[0]
+    source = Source(uri=uri) if target.source is None else target.source
+    return given.build_memory(target.name, source)
 
 
 def _print_memories(cli: CliContext, memories: Sequence[Memory], *, json: bool, with_reason: bool = False) -> None:
