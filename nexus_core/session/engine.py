@@ -17,7 +17,6 @@ from nexus_core.dialects.fields import read_flag, read_text, read_texts
 from nexus_core.errors import (
     BudgetError,
     ConflictError,
-    LedgerError,
     PendingToolCallsError,
     TurnError,
     UnknownNameError,
@@ -318,24 +317,7 @@ class Engine:
     def fork(self, label: str, at: str | RecordedStep | Step | None) -> Operation[Engine]:
         """Create a session that branches off after a closed turn, by default the last."""
         turn = None if at is None else read_step_id(at, "at")
-        forked = Engine((yield from blocking(self._thread.fork, read_label(label), turn)))
-        yield from blocking(forked._inherit_forgotten, self.label)
-        return forked
-
-    def _inherit_forgotten(self, origin: str) -> None:
-        """Record what the session that this was forked from has forgotten since."""
-        from nexus_core.request.memories import find_forgotten
-
-        ledger = self._thread.runtime.ledger
-        record, head = ledger.session(origin), self._thread.read().tip
-        if record is None or record.tip is None or head is None or record.tip == head.id:
-            return
-        try:
-            memories, steps = find_forgotten(ledger, ledger.thread(record.tip, first=head.id))
-        except LedgerError:  # later steps are damaged, and a fork of what is before them is the way out
-            return
-        shared = [name for name in sorted(steps) if find_step(ledger, name, head)]
-        self._append_forget_step(frozenset(memories), shared)
+        return Engine((yield from blocking(self._thread.fork, read_label(label), turn)))
 
     def spawn(self, arguments: SpawnArguments) -> Operation[Engine]:
         """Create or reopen a worker; one that has finished reports its result again."""

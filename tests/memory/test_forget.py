@@ -15,6 +15,7 @@ import pytest
 
 from nexus_core import Nexus
 from nexus_core.cli import forget_plan
+from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.memory.forgotten_memories import read_forgotten_memories
 from nexus_core.session.engine import Engine
 from nexus_core.testing import write_files
@@ -510,6 +511,30 @@ def test_a_fork_of_an_earlier_turn_inherits_what_was_forgotten(
     assert cli("ledger", "verify").code == 0
 
 
+@pytest.mark.parametrize("position", ["after_history", "before_history"])
+def test_a_fork_before_damaged_steps_leaves_out_all_memories(
+    cli: Cli, note: Path, work: Path, nexus_home: Path, caplog: pytest.LogCaptureFixture, *, position: str
+) -> None:
+    settings = {"memory": {"enabled": True, "position": position}}
+    write_files(nexus_home, {"config.json": json.dumps(settings)})
+    talk(work, "orig", QUESTION, "It runs on osprey-17.")
+    talk(work, "orig", "And bananas?", "Fine.")
+    with Nexus(work, defaults=False) as nexus:
+        first, last = (step.id for step in nexus.ledger.steps() if step.kind == "reply")
+    forget(cli, str(note))
+    with closing(sqlite3.connect(nexus_home / "ledger.db")) as connection, connection:
+        for (name,) in connection.execute("select name from sqlite_master where type = 'trigger'").fetchall():
+            connection.execute(f"drop trigger {name}")
+        connection.execute("update steps set data = '{' where id = ?", (last,))
+
+    with Nexus(work, defaults=False) as nexus:
+        forked = nexus.session("orig").fork("fork", at=first)
+        calls = "".join(message.content for message in forked.ask("And apples?").messages)
+
+    assert NOTE not in calls
+    assert "what session 'orig' has forgotten cannot be read" in caplog.text
+
+
 def test_a_fork_in_memory_stays_forgotten_when_the_other_is_deleted(work: Path) -> None:
     with Nexus(work, defaults=False, ledger="memory:") as nexus:
         session = nexus.session("orig", model="gpt-4o")
@@ -554,6 +579,25 @@ POINTS = [
     *[(Engine, "_append_forget_step", count, is_after) for count in range(5) for is_after in (False, True)],
     *[(Path, "unlink", 0, is_after) for is_after in (False, True)],
 ]
+
+
+def test_a_fork_that_was_interrupted_has_forgotten_the_same(
+    cli: Cli, note: Path, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk(work, "orig", QUESTION, "It runs on osprey-17.")
+    talk(work, "orig", "And bananas?", "Fine.")
+    with Nexus(work, defaults=False) as nexus:
+        first = next(step.id for step in nexus.ledger.steps() if step.kind == "reply")
+    forget(cli, str(note))
+
+    with Nexus(work, defaults=False) as nexus, monkeypatch.context() as patched:
+        interrupt(patched, StoreLedger, "create", 0, is_after=True)
+        with pytest.raises(Killed):
+            nexus.session("orig").fork("fork", at=first)
+
+    assert NOTE not in talk(work, "fork", "And apples?")
+    with Nexus(work, defaults=False) as nexus:
+        assert NOTE not in "".join(message.content for message in nexus.session("fork").next().messages)
 
 
 @pytest.mark.parametrize(("owner", "name", "count", "is_after"), POINTS)
