@@ -18,7 +18,13 @@ from nexus_core.cli.memory_lookup import (
 )
 from nexus_core.errors import UsageError
 from nexus_core.memory.distinctive_words import find_distinctive_words
-from nexus_core.memory.forgotten_memories import hide_file_name, read_forget_records, record_forgotten_memories
+from nexus_core.memory.forgotten_memories import (
+    hide_file_name,
+    read_forget_records,
+    read_forgotten_memories,
+    record_forgotten_memories,
+)
+from nexus_core.memory.recall import search_memories
 from nexus_core.memory.search import count_turns_with
 from nexus_core.memory.words import find_query_words
 from nexus_core.request.memories import InjectedMemory, find_sessions_with
@@ -116,6 +122,11 @@ class ForgetPlan(NamedTuple):
     def uris(self) -> set[str]:
         """The steps and files of which no memory is used."""
         return set(self.asked.uris) | {f"{STEP_PREFIX}{step}" for step in self.steps}
+
+    @property
+    def files(self) -> set[str]:
+        """The files to delete."""
+        return {memory.source.uri for source, memory in self.matched if source.remove is not None}
 
     @property
     def ids(self) -> set[str]:
@@ -386,7 +397,7 @@ def apply_forget_plan(nexus: Nexus, plan: ForgetPlan) -> list[str]:
     The same command completes it after an interruption: the list, which is written first, hides memories and names
     their steps, and notes, which are deleted last, are still found.
     """
-    files = {memory.source.uri for source, memory in plan.matched if source.remove is not None}
+    files = plan.files
     # The index of a session's steps names them already.
     uris = plan.uris - plan.asked.uris if plan.asked.session else plan.uris
     record_forgotten_memories(
@@ -440,23 +451,11 @@ def verify_forgotten(nexus: Nexus, given: InjectedMemoryIndex, plan: ForgetPlan)
 
     Later turns of sessions that were given it are compared, too.
     """
-    returned: set[str] = set()
-    repeated: dict[str, str] = {}
-    steps: set[str] = set()
-    for query, question in plan.queries.items():
-        for memory in nexus.recall(query, limit=_MAX_ANSWERS, everywhere=True).memories:
-            if memory.id in plan.ids or memory.source.uri in plan.uris:
-                returned.add(memory.id)
-            elif memory.kind == "episode":
-                names = (memory.source.uri, *STEP_REFERENCE.findall(memory.text))
-                steps |= {name.removeprefix(STEP_PREFIX) for name in names}
-            elif any(fact.are_repeated_in(memory.text, question) for fact in plan.facts):
-                repeated[memory.id] = memory.text
-        steps |= {hit.step for hit in nexus.search(query, limit=_MAX_ANSWERS).hits}
-    returned |= steps & plan.steps
+    found = _ask_queries(nexus, plan)
     turns = {turn.id for each in plan.injected if (turn := given.find_turn(each))}
-    steps |= {step.id for step in given.find_later_steps(plan.injected, is_reply=False)}
-    for name in sorted(steps - plan.steps):
+    later = {step.id for step in given.find_later_steps(plan.injected, is_reply=False)}
+    repeated = dict(found.repeated)
+    for name in sorted((found.steps | later) - plan.steps):
         step = nexus.ledger.step(name)
         if step is not None:
             text = read_step_text(step)
@@ -466,4 +465,40 @@ def verify_forgotten(nexus: Nexus, given: InjectedMemoryIndex, plan: ForgetPlan)
                 question = ""  # it says so itself
             if any(fact.are_repeated_in(text, question) for fact in plan.facts):
                 repeated[f"{STEP_PREFIX}{name}"] = text
+    returned = found.returned | (found.steps & plan.steps)
     return ForgetVerification(sorted(returned), {name: excerpt_text(text) for name, text in repeated.items()})
+
+
+class _FoundAgain(NamedTuple):
+    """What the queries return: removed memories, the texts of those that may say the same, and steps."""
+
+    returned: set[str]
+    repeated: dict[str, str]
+    steps: set[str]
+
+
+def _ask_queries(nexus: Nexus, plan: ForgetPlan) -> _FoundAgain:
+    """Ask the index and the memory sources.
+
+    Sources are asked without the list of forgotten memories, which would hide a step or a note that was not removed.
+    """
+    request = nexus.request()
+    loaded, forgotten = nexus.load(request), read_forgotten_memories(nexus.home)
+    removed = {f"{STEP_PREFIX}{name}" for name in plan.steps} | plan.files
+    found = _FoundAgain(set(), {}, set())
+    for query, question in plan.queries.items():
+        recalled = search_memories(
+            nexus.host, request, loaded, nexus.ledger, query, limit=_MAX_ANSWERS, everywhere=True, unfiltered=True
+        )
+        for memory in recalled.memories:
+            if memory.source.uri in removed:
+                found.returned.add(memory.id)
+            elif forgotten.has(memory):  # only the list can hide it, such as a guide
+                continue
+            elif memory.kind == "episode":
+                names = (memory.source.uri, *STEP_REFERENCE.findall(memory.text))
+                found.steps.update(name.removeprefix(STEP_PREFIX) for name in names)
+            elif any(fact.are_repeated_in(memory.text, question) for fact in plan.facts):
+                found.repeated[memory.id] = memory.text
+        found.steps.update(hit.step for hit in nexus.search(query, limit=_MAX_ANSWERS).hits)
+    return found

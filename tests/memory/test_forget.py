@@ -179,6 +179,30 @@ def test_forget_keeps_a_reply_that_shares_a_common_word_with_a_long_session(cli:
     assert "restart" in find_texts(cli, "restart")
 
 
+def test_forget_reports_a_note_that_its_source_did_not_remove(
+    cli: Cli, note: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [memory] = json.loads(cli("memory", "list", "--json").out)["memories"]
+    monkeypatch.setattr(Path, "unlink", lambda *_given, **_named: None)
+
+    code, report = forget(cli, str(note))
+
+    assert (code, report["still_found"]) == (1, [memory["id"]])
+
+
+def test_forget_reports_a_step_that_is_still_in_the_index(
+    cli: Cli, note: Path, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note.unlink()
+    talk(work, "first", "The parrot invoice is number 4471.", "Yes.")
+    monkeypatch.setattr(Engine, "_append_forget_step", lambda *_given: True)
+
+    code, report = forget(cli, "parrot invoice")
+
+    assert code == 1
+    assert set(report["steps"]) < set(report["still_found"])  # and the memory that it is
+
+
 def test_the_report_of_forget_is_what_was_forgotten(cli: Cli, note: Path, work: Path, nexus_home: Path) -> None:
     talk(work, "first", QUESTION, "It runs on osprey-17.")
     talk(work, "second", "Is osprey-17 down?", "Yes, osprey-17 is down.")
