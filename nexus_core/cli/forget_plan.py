@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import normalize
 
@@ -17,7 +18,7 @@ from nexus_core.cli.memory_lookup import (
     resolve_memory_name,
 )
 from nexus_core.errors import UsageError
-from nexus_core.memory.distinctive_words import find_distinctive_words
+from nexus_core.memory.distinctive_words import MAX_COMPARED_CHARACTERS, find_distinctive_words
 from nexus_core.memory.forgotten_memories import (
     hide_file_name,
     read_forget_records,
@@ -26,7 +27,7 @@ from nexus_core.memory.forgotten_memories import (
 )
 from nexus_core.memory.recall import search_memories
 from nexus_core.memory.search import count_turns_with
-from nexus_core.memory.words import find_query_words
+from nexus_core.memory.words import MAX_QUERY_WORDS, find_query_words
 from nexus_core.request.memories import InjectedMemory, find_sessions_with
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import shorten
@@ -99,6 +100,7 @@ class ForgetPlan(NamedTuple):
         facts: The words of what is forgotten.
         queries: Texts that find it, each with the question that it asks: user messages that it was recalled for, and
             its own words, which ask nothing.
+        limits: Descriptions of what was not compared, for display.
     """
 
     asked: ForgetSelection
@@ -107,6 +109,7 @@ class ForgetPlan(NamedTuple):
     holders: Mapping[str, Sequence[Step]]
     facts: Sequence[DistinctiveWords]
     queries: Mapping[str, str]
+    limits: Sequence[str] = ()
 
     @property
     def sent(self) -> list[InjectedMemory]:
@@ -307,23 +310,52 @@ def build_forget_plan(
                 return injected, reached
             reached |= new
 
-    facts = _find_facts(nexus, given, asked, [memory for _, memory in matched], spread(lambda _step: True)[0])
+    may_repeat = spread(lambda _step: True)[0]
+    texts = _list_fact_texts(ledger, given, asked, [memory for _, memory in matched], may_repeat)
+    facts = _find_facts(nexus, given, asked, texts[:_MAX_FACTS], may_repeat)
     injected, reached = spread(lambda step: _is_shared(ledger, facts, step))
     holders = _find_holders(ledger, {uri.removeprefix(STEP_PREFIX) for uri in reached if uri.startswith(STEP_PREFIX)})
     turns = [turn for each in injected if (turn := given.find_turn(each)) is not None and turn.messages]
-    steps = [step for held in holders.values() for step in held[:_MAX_QUERIES]]
+    steps = [step for held in holders.values() for step in held]
     own = [*(memory.text for _, memory in matched), *(step.messages[0].content for step in steps)]
     queries = {text[:_MAX_QUERY_CHARACTERS]: "" for text in own}
     queries |= {text: text for turn in turns if (text := turn.messages[0].content)}
-    asked_again = dict([(text, queries[text]) for text in reversed(queries) if text.strip()][:_MAX_QUERIES])
-    return ForgetPlan(asked, matched, injected, holders, facts, asked_again)
+    queries = {text: queries[text] for text in reversed(queries) if text.strip()}
+    asked_again = {text: queries[text] for text in islice(queries, _MAX_QUERIES)}
+    limits = [
+        *_describe_limit(len(facts), len(texts), "forgotten texts are compared"),
+        *_describe_limit(len(asked_again), len(queries), "questions are asked"),
+    ]
+    if count := sum(fact.is_cut for fact in facts):
+        limits.append(f"{format_count(count, 'long text')} by the first {MAX_QUERY_WORDS} different words")
+    return ForgetPlan(asked, matched, injected, holders, facts, asked_again, limits)
+
+
+def _describe_limit(count: int, total: int, what: str) -> list[str]:
+    return [f"{count:,} of {total:,} {what}"] if count < total else []
+
+
+def _list_fact_texts(
+    ledger: Ledger,
+    given: InjectedMemoryIndex,
+    asked: ForgetSelection,
+    memories: Iterable[Memory],
+    injected: Iterable[InjectedMemory],
+) -> list[str]:
+    """Return the texts that are forgotten, without those of steps that only happen to be in a session or to match."""
+    quoted = {uri for each in injected for uri in given.find_quoted(each)}
+    is_single = not asked.session and not asked.text
+    names = [name for name in sorted(asked.steps) if is_single or f"{STEP_PREFIX}{name}" in quoted]
+    steps = [step for name in names if (step := ledger.step(name))]
+    texts = [asked.text, *(memory.text for memory in memories), *map(read_step_text, steps)]
+    return [text for text in dict.fromkeys(texts) if text.strip()]
 
 
 def _find_facts(
     nexus: Nexus,
     given: InjectedMemoryIndex,
     asked: ForgetSelection,
-    memories: Iterable[Memory],
+    texts: Iterable[str],
     injected: Iterable[InjectedMemory],
 ) -> list[DistinctiveWords]:
     """Return the distinctive words of what is forgotten.
@@ -332,16 +364,11 @@ def _find_facts(
         nexus: The Nexus.
         given: The memories that sessions were given.
         asked: What the user asked for.
-        memories: The memories to forget.
+        texts: The texts that are forgotten.
         injected: The memories that may have spread it: turns that were given them do not make its words common.
     """
     own = {turn.id for each in injected if (turn := given.find_turn(each))}
-    quoted = {uri for each in injected for uri in given.find_quoted(each)}
-    is_single = not asked.session and not asked.text
     ids = asked.steps
-    names = [name for name in sorted(ids) if is_single or f"{STEP_PREFIX}{name}" in quoted]
-    steps = [step for name in names[:_MAX_FACTS] if (step := nexus.ledger.step(name))]
-    texts = [asked.text, *(memory.text for memory in memories), *map(read_step_text, steps)]
 
     def find_common(stems: Collection[str]) -> list[str]:
         counts = count_turns_with(
@@ -352,8 +379,7 @@ def _find_facts(
         )
         return [stem for stem, count in counts.items() if count >= _COMMON_TURNS]
 
-    facts = [text for text in dict.fromkeys(texts) if text.strip()]
-    return [find_distinctive_words(text, find_common) for text in facts[:_MAX_FACTS]]
+    return [find_distinctive_words(text, find_common) for text in texts]
 
 
 def _is_shared(ledger: Ledger, facts: Iterable[DistinctiveWords], step: Step) -> bool:
@@ -440,10 +466,12 @@ class ForgetVerification(NamedTuple):
     Attributes:
         returned: Memories and steps that were forgotten, and that a query still returns.
         repeated: The first words of other memories and steps that may say the same, by their names.
+        limits: Descriptions of what was not compared, for display.
     """
 
     returned: Sequence[str] = ()
     repeated: Mapping[str, str] = {}
+    limits: Sequence[str] = ()
 
 
 def verify_forgotten(nexus: Nexus, given: InjectedMemoryIndex, plan: ForgetPlan) -> ForgetVerification:
@@ -454,11 +482,12 @@ def verify_forgotten(nexus: Nexus, given: InjectedMemoryIndex, plan: ForgetPlan)
     found = _ask_queries(nexus, plan)
     turns = {turn.id for each in plan.injected if (turn := given.find_turn(each))}
     later = {step.id for step in given.find_later_steps(plan.injected, is_reply=False)}
-    repeated = dict(found.repeated)
+    repeated, cut = dict(found.repeated), 0
     for name in sorted((found.steps | later) - plan.steps):
         step = nexus.ledger.step(name)
         if step is not None:
             text = read_step_text(step)
+            cut += len(text) > MAX_COMPARED_CHARACTERS
             # A message that the memory was recalled for has its words, and need not say it.
             question = text if name in turns else _read_question(nexus.ledger, step)
             if name not in turns and any(fact.are_repeated_in(question) for fact in plan.facts):
@@ -466,7 +495,9 @@ def verify_forgotten(nexus: Nexus, given: InjectedMemoryIndex, plan: ForgetPlan)
             if any(fact.are_repeated_in(text, question) for fact in plan.facts):
                 repeated[f"{STEP_PREFIX}{name}"] = text
     returned = found.returned | (found.steps & plan.steps)
-    return ForgetVerification(sorted(returned), {name: excerpt_text(text) for name, text in repeated.items()})
+    long = f"{format_count(cut, 'long turn')} by the first {MAX_COMPARED_CHARACTERS:,} characters"
+    limits = [*plan.limits, *([long] if cut else [])]
+    return ForgetVerification(sorted(returned), {key: excerpt_text(text) for key, text in repeated.items()}, limits)
 
 
 class _FoundAgain(NamedTuple):

@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.memory.words import FRAME_STEMS, find_query_entities, find_query_words, find_stems, split_words
+from nexus_core.memory.words import (
+    FRAME_STEMS,
+    MAX_QUERY_CHARACTERS,
+    MAX_QUERY_WORDS,
+    find_query_entities,
+    find_query_words,
+    find_stems,
+    split_words,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -26,11 +34,13 @@ class DistinctiveWords(NamedTuple):
         stems: The stems of its words.
         rare: Those that few other texts have.
         names: The stems of each name, identifier and number, of which one is rare.
+        is_cut: True if the fact has more words, which are not compared.
     """
 
     stems: frozenset[str]
     rare: frozenset[str]
     names: tuple[frozenset[str], ...]
+    is_cut: bool = False
 
     def occur_in(self, text: str, question: str = "") -> bool:
         """True if a text has a rare word of the fact that is not in the question."""
@@ -66,7 +76,9 @@ def find_distinctive_words(fact: str, find_common: Callable[[Collection[str]], C
     texts = (*find_query_entities(fact), *tokens)
     names = dict.fromkeys(frozenset(find_stems(split_words(text))) for text in texts)
     is_long = {name: sum(map(len, name)) >= _MIN_NAME_CHARACTERS for name in names}
-    return DistinctiveWords(stems, rare, tuple(name for name in names if is_long[name] and not name.isdisjoint(rare)))
+    distinctive = tuple(name for name in names if is_long[name] and not name.isdisjoint(rare))
+    is_cut = len(fact) > MAX_QUERY_CHARACTERS or len(find_stems(split_words(fact))) > MAX_QUERY_WORDS
+    return DistinctiveWords(stems, rare, distinctive, is_cut)
 
 
 def _find_text_stems(text: str) -> frozenset[str]:

@@ -203,6 +203,31 @@ def test_forget_reports_a_step_that_is_still_in_the_index(
     assert set(report["steps"]) < set(report["still_found"])  # and the memory that it is
 
 
+def test_forget_says_what_it_did_not_compare(cli: Cli, note: Path, work: Path) -> None:
+    note.write_text(" ".join(f"word{number}" for number in range(60)), encoding="utf-8")
+    with Nexus(work, defaults=False) as nexus:
+        messages = (Message("user", f"word1 word2 in report {number}.") for number in range(60))
+        steps = [NewStep(kind="turn", closes=True, messages=(message,)) for message in messages]
+        nexus.ledger.create("one", data={"cwd": str(work)}, steps=steps)
+
+    _, shown = forget(cli, "word1 word2", "--dry-run")
+    outcome = cli("memory", "forget", "word1 word2", "--yes")
+
+    limits = ["50 of 61 questions are asked", "1 long text by the first 48 different words"]
+    assert shown["limits"] == limits
+    assert f"not everything can be compared: {'; '.join(limits)}" in outcome.err
+
+
+def test_forget_says_how_many_texts_it_compared(cli: Cli, note: Path, nexus_home: Path) -> None:
+    names = [f"memory/parrot-{number}.md" for number in range(25)]
+    write_files(nexus_home, {name: f"Parrot note {name}." for name in names})
+
+    _, report = forget(cli, "parrot note")
+
+    assert note.exists()
+    assert (len(report["deleted_files"]), report["limits"]) == (25, ["20 of 26 forgotten texts are compared"])
+
+
 def test_the_report_of_forget_is_what_was_forgotten(cli: Cli, note: Path, work: Path, nexus_home: Path) -> None:
     talk(work, "first", QUESTION, "It runs on osprey-17.")
     talk(work, "second", "Is osprey-17 down?", "Yes, osprey-17 is down.")

@@ -427,6 +427,7 @@ def forget(
         is_done = not dry_run and (yes or _confirm(cli, plan))
         removed = apply_forget_plan(nexus, plan) if is_done else []
         proof = verify_forgotten(nexus, given, plan) if is_done else ForgetVerification()
+    limits = proof.limits if is_done else plan.limits
     stays = sorted({*plan.holders, *list_given_sessions(plan.injected), *filter(None, [asked.session])})
     if json:
         facts = {"schema": 1, "target": asked.what, "dry_run": not is_done, "deleted_files": removed}
@@ -436,6 +437,7 @@ def forget(
             "steps": sorted(plan.steps),
             "sessions": list_given_sessions(plan.sent),
             "stays_in": stays,
+            "limits": limits,
         }
         if is_done:
             facts |= {"queries": len(plan.queries), "still_found": proof.returned, "may_repeat": [*proof.repeated]}
@@ -446,6 +448,8 @@ def forget(
         cli.console.message("Nothing was forgotten.")
     if is_done:
         _print_proof(cli, len(plan.queries), proof)
+    if is_done or dry_run:
+        _print_limits(cli, limits)
     if proof.returned or proof.repeated:
         raise typer.Exit(EXIT_FINDINGS)
 
@@ -495,3 +499,8 @@ def _print_proof(cli: CliContext, queries: int, proof: ForgetVerification) -> No
             cli.console.message(f"  {len(proof.repeated) - _MAX_REPEATED:,} more; --json lists them")
     if queries and not proof.returned and not proof.repeated:
         cli.console.message(f"{format_count(queries, 'question')} that could find it asked again: none does.")
+
+
+def _print_limits(cli: CliContext, limits: Sequence[str]) -> None:
+    if limits:
+        cli.console.warning(f"not everything can be compared: {'; '.join(limits)}")
