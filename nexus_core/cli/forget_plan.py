@@ -28,11 +28,12 @@ from nexus_core.memory.forgotten_memories import (
 from nexus_core.memory.recall import search_memories
 from nexus_core.memory.search import count_turns_with
 from nexus_core.memory.words import MAX_QUERY_WORDS, find_query_words
-from nexus_core.request.memories import InjectedMemory, find_sessions_with
+from nexus_core.request.memories import InjectedMemory
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import shorten
 from nexus_core.text.secrets import redact
 from nexus_core.text.sentences import UNSPACED_SCRIPTS
+from nexus_core.thread.lookup import find_sessions_with
 from nexus_core.types.memory import Memory
 
 if TYPE_CHECKING:

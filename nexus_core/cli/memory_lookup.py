@@ -12,7 +12,8 @@ from nexus_core.cli.session_lookup import find_session
 from nexus_core.errors import UsageError
 from nexus_core.files.places import expand_user
 from nexus_core.memory.forgotten_memories import ForgottenMemories
-from nexus_core.request.memories import InjectedMemory, find_sessions_with, list_injected_memories
+from nexus_core.request.memories import InjectedMemory, list_injected_memories
+from nexus_core.thread.lookup import find_sessions_with
 from nexus_core.types.memory import Memory, compute_memory_id
 from nexus_core.types.payloads import ForgetPayload
 from nexus_core.types.prompt import Source

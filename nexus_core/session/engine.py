@@ -44,7 +44,7 @@ from nexus_core.session.record import (
 from nexus_core.session.session_thread import SessionThread
 from nexus_core.session.workers import build_report_step, find_worker_report
 from nexus_core.thread.calibration import CountedCall
-from nexus_core.thread.lookup import find_step, read_step_id
+from nexus_core.thread.lookup import find_sessions_with, find_step, read_step_id
 from nexus_core.thread.state import (
     MARKER_KINDS,
     MAX_APPEND_ATTEMPTS,
@@ -385,8 +385,6 @@ class Engine:
 
     def forget_memories(self, ids: Iterable[str], *, steps: Iterable[str] = ()) -> Operation[bool]:
         """Send some memories no more, and take steps out of the index; False if nothing changes."""
-        from nexus_core.request.memories import find_sessions_with
-
         runtime, names = self._thread.runtime, frozenset(read_texts(ids, "ids"))
         named = read_texts(steps, "steps")
 

@@ -13,7 +13,7 @@ from nexus_core.thread.state import RecordedStep
 from nexus_core.types.ledger import Step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
     from nexus_core.types.ledger import Ledger, SessionRecord
 
@@ -86,6 +86,25 @@ def is_in_thread(ledger: Ledger, step: Step, tip: Step) -> bool:
         first = ledger.step(end.branch)
         end = None if first is None or first.parent is None else ledger.step(first.parent)
     return end is not None and step.position <= end.position
+
+
+def find_sessions_with(ledger: Ledger, steps: Collection[Step]) -> Iterator[tuple[SessionRecord, list[Step]]]:
+    """Yield the sessions that have some steps, each with these; forks share steps."""
+    for record in ledger.sessions(status=None) if steps else ():
+        ends = {} if record.tip is None else _find_branch_ends(ledger, record.tip)
+        if inside := [step for step in steps if step.position <= ends.get(step.branch, -1)]:
+            yield record, inside
+
+
+def _find_branch_ends(ledger: Ledger, tip: str) -> dict[str, int]:
+    """Return the last position of a thread on each of its branches."""
+    ends: dict[str, int] = {}
+    end = ledger.step(tip)
+    while end is not None:
+        ends[end.branch] = end.position
+        first = ledger.step(end.branch)
+        end = None if first is None or first.parent is None else ledger.step(first.parent)
+    return ends
 
 
 def find_turn_steps(ledger: Ledger, first: Step) -> list[Step]:
