@@ -13,7 +13,7 @@ from nexus_core.errors import UsageError
 from nexus_core.files.places import expand_user
 from nexus_core.memory.forgotten_memories import ForgottenMemories
 from nexus_core.request.memories import InjectedMemory, list_injected_memories
-from nexus_core.thread.lookup import find_sessions_with
+from nexus_core.thread.lookup import find_sessions_with, find_step, find_turn_steps
 from nexus_core.types.memory import Memory, compute_memory_id
 from nexus_core.types.payloads import ForgetPayload
 from nexus_core.types.prompt import Source
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from nexus_core.nexus import Nexus
-    from nexus_core.types.ledger import Ledger, SessionRecord, Step
+    from nexus_core.types.ledger import Ledger, Step
     from nexus_core.types.memory import MemoryOrigin
 
 _ID = re.compile("[0-9a-f]{4,12}")
@@ -141,8 +141,6 @@ def _find_steps(ledger: Ledger, name: str) -> list[NamedTarget]:
     Raises:
         UsageError: There is no such step, or there are several.
     """
-    from nexus_core.thread.lookup import find_step
-
     part = name.removeprefix(STEP_PREFIX)
     if part == name and (" " in name or len(name) < _MIN_EPISODE_ID_CHARACTERS):
         return []
@@ -179,8 +177,6 @@ def read_step_text(step: Step) -> str:
 
 def find_reply_to_question(ledger: Ledger, name: str) -> Step | None:
     """Return the reply to a question step, or None."""
-    from nexus_core.thread.lookup import find_turn_steps
-
     step = ledger.step(name)
     if step is None or not step.messages or not step.messages[0].content.rstrip().endswith("?"):
         return None
@@ -249,7 +245,7 @@ class InjectedMemoryIndex:
         answer = find_reply_to_question(self.ledger, step.id)
         if answer and not self.is_forgotten(f"{STEP_PREFIX}{answer.id}"):
             text = f"{text}\nAnswered ({STEP_PREFIX}{answer.id}): {read_step_text(answer)}"
-        session = next((each.label for each in self.ledger.sessions(status=None) if self._has_step(each, step)), "")
+        session = next((record.label for record, _ in find_sessions_with(self.ledger, [step])), "")
         role = step.messages[0].role
         origin: MemoryOrigin = "user" if role == "user" else "assistant" if role == "assistant" else "tool"
         return Memory(text=text, kind="episode", source=source, origin=origin, session=session, time=step.created)
@@ -265,12 +261,6 @@ class InjectedMemoryIndex:
             for record, _ in find_sessions_with(self.ledger, [step])
             for later in self.ledger.thread(record.tip or "", first=step.id)
         )
-
-    def _has_step(self, record: SessionRecord, step: Step) -> bool:
-        from nexus_core.thread.lookup import is_in_thread
-
-        tip = None if record.tip is None else self.ledger.step(record.tip)
-        return tip is not None and is_in_thread(self.ledger, step, tip)
 
     def find_turn(self, injected: InjectedMemory) -> Step | None:
         """Return the user message that a memory was recalled for."""
