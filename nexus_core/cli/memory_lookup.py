@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from nexus_core.cli.options import ALL_ITEMS
 from nexus_core.cli.session_lookup import find_session
 from nexus_core.errors import UsageError
 from nexus_core.files.places import expand_user
-from nexus_core.memory.forgotten_memories import ForgottenMemories
+from nexus_core.memory.forgotten_memories import ForgottenMemories, read_forgotten_memories
+from nexus_core.memory.recall import build_memory_query, diagnose_source, list_source, read_memory_options
 from nexus_core.request.memories import InjectedMemory, list_injected_memories
+from nexus_core.text.safety import visible_line
 from nexus_core.thread.lookup import find_sessions_with, find_step, find_turn_steps
 from nexus_core.types.memory import Memory, compute_memory_id
 from nexus_core.types.payloads import ForgetPayload
@@ -21,9 +25,11 @@ from nexus_core.types.prompt import Source
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
+    from nexus_core.cli.context import CliContext
     from nexus_core.nexus import Nexus
     from nexus_core.types.ledger import Ledger, Step
-    from nexus_core.types.memory import MemoryOrigin
+    from nexus_core.types.memory import MemoryOrigin, MemoryQuery, MemorySource
+    from nexus_core.types.plugins import Finding
 
 _ID = re.compile("[0-9a-f]{4,12}")
 """The id of a memory, or a beginning of it."""
@@ -31,11 +37,67 @@ _MIN_EPISODE_ID_CHARACTERS = 8
 """Fewer characters of the id of an episode or a step would match too many steps, or be a word."""
 STEP_PREFIX = "step:"
 SESSION_PREFIX = "session:"
+_MAX_FINDINGS = 3
+"""Warnings about notes that are printed before the answer of each command."""
 _MAX_LISTED_TARGETS = 8
 """Meanings of a name that an error lists."""
 
 TargetKind = Literal["memory", "title", "session", "step", "file"]
 """Kinds of what a name may mean; a title is that of a memory."""
+
+
+class MemoryCatalog:
+    """The memories of a directory, for one command.
+
+    Args:
+        cli: The command.
+        nexus: Its Nexus.
+        everywhere: True for memories of all directories.
+    """
+
+    def __init__(self, cli: CliContext, nexus: Nexus, *, everywhere: bool = False) -> None:
+        self.nexus = nexus
+        self.request = nexus.request()
+        self.loaded = cli.load_readable(nexus)
+        options = read_memory_options(self.loaded.settings)
+        self.options = options._replace(scope="all") if everywhere else options
+        self.sources = nexus.host.memory_sources(self.request, self.loaded, nexus.ledger)
+        self.forgotten: ForgottenMemories = read_forgotten_memories(self.request.home)
+
+    def build_query(self, text: str = "") -> MemoryQuery:
+        """Return the query for a text."""
+        return replace(build_memory_query(text, self.options, self.request), limit=ALL_ITEMS)
+
+    def list_all(self, cli: CliContext) -> list[tuple[MemorySource, Memory]]:
+        """Return every listed memory with its source, and print findings."""
+        found = [(source, memory) for source, memory in self.list_with_forgotten(cli) if not self.forgotten.has(memory)]
+        self.print_findings(cli)
+        return found
+
+    def list_with_forgotten(self, cli: CliContext) -> list[tuple[MemorySource, Memory]]:
+        """Return every listed memory with its source, forgotten ones included."""
+        found: list[tuple[MemorySource, Memory]] = []
+        for name in self.sources:
+            source = self.sources.get(name)
+            memories, error = list_source(source, self.build_query())
+            if error:
+                cli.console.warning(visible_line(f"the memory source {name!r} is left out, because {error}"))
+            found += ((source, memory) for memory in memories)
+        return found
+
+    def print_findings(self, cli: CliContext) -> None:
+        """Warn of memories that cannot be used."""
+        sources = map(self.sources.get, self.sources)
+        print_memory_findings(cli, [finding for source in sources for finding in diagnose_source(source)])
+
+
+def print_memory_findings(cli: CliContext, findings: Sequence[Finding]) -> None:
+    """Warn of the first findings about memories, and say how many more there are."""
+    listed = findings if len(findings) <= _MAX_FINDINGS + 1 else findings[:_MAX_FINDINGS]
+    for finding in listed:
+        cli.console.warning(visible_line(f"{finding.place}: {finding.message}" if finding.place else finding.message))
+    if len(findings) > len(listed):
+        cli.console.warning(f"{len(findings) - len(listed):,} more; `nexus doctor` lists them")
 
 
 def list_all_injected(ledger: Ledger, session: str = "") -> list[InjectedMemory]:

@@ -25,22 +25,21 @@ from nexus_core.cli.input import STANDARD_INPUT, read_input_text
 from nexus_core.cli.memory_lookup import (
     STEP_PREFIX,
     InjectedMemoryIndex,
+    MemoryCatalog,
     NamedTarget,
     is_path,
     list_all_injected,
+    print_memory_findings,
     resolve_memory_name,
 )
-from nexus_core.cli.options import ALL_ITEMS, DryRunOption, FacetOption, JsonOption, build_limit_option
+from nexus_core.cli.options import DryRunOption, FacetOption, JsonOption, build_limit_option
 from nexus_core.cli.output import format_time
 from nexus_core.cli.session_lookup import LedgerOption, build_session_option, open_ledger_nexus
 from nexus_core.errors import UsageError
-from nexus_core.memory.forgotten_memories import read_forgotten_memories, restore_forgotten
+from nexus_core.memory.forgotten_memories import restore_forgotten
 from nexus_core.memory.recall import (
-    build_memory_query,
-    diagnose_source,
     list_source,
     memory_to_json,
-    read_memory_options,
     search_memories,
 )
 from nexus_core.text.console import format_count
@@ -53,10 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nexus_core.cli.context import CliContext
-    from nexus_core.memory.forgotten_memories import ForgottenMemories
     from nexus_core.nexus import Nexus
-    from nexus_core.types.memory import MemoryQuery, MemorySource
-    from nexus_core.types.plugins import Finding
 
 app = typer.Typer(
     help="Search, add and forget memories.",
@@ -65,8 +61,6 @@ app = typer.Typer(
 )
 
 _DEFAULT_LIMIT = 20
-_MAX_FINDINGS = 3
-"""Warnings about notes that are printed before the answer of each command."""
 _MS_PER_DAY = 86_400_000
 _HEADING = ("ID", "KIND", "WHEN", "SOURCE", "TEXT")
 AllOption = Annotated[bool, typer.Option("--all", help="Include the memories of all directories.")]
@@ -79,59 +73,6 @@ IdArgument = Annotated[
 
 _MAX_REPEATED = 20
 """Places that `forget` prints because they may still say the same."""
-
-
-class MemoryCatalog:
-    """The memories of a directory, for one command.
-
-    Args:
-        cli: The command.
-        nexus: Its Nexus.
-        everywhere: True for memories of all directories.
-    """
-
-    def __init__(self, cli: CliContext, nexus: Nexus, *, everywhere: bool = False) -> None:
-        self.nexus = nexus
-        self.request = nexus.request()
-        self.loaded = cli.load_readable(nexus)
-        options = read_memory_options(self.loaded.settings)
-        self.options = options._replace(scope="all") if everywhere else options
-        self.sources = nexus.host.memory_sources(self.request, self.loaded, nexus.ledger)
-        self.forgotten: ForgottenMemories = read_forgotten_memories(self.request.home)
-
-    def build_query(self, text: str = "") -> MemoryQuery:
-        """Return the query for a text."""
-        return replace(build_memory_query(text, self.options, self.request), limit=ALL_ITEMS)
-
-    def list_all(self, cli: CliContext) -> list[tuple[MemorySource, Memory]]:
-        """Return every listed memory with its source, and print findings."""
-        found = [(source, memory) for source, memory in self.list_with_forgotten(cli) if not self.forgotten.has(memory)]
-        self.print_findings(cli)
-        return found
-
-    def list_with_forgotten(self, cli: CliContext) -> list[tuple[MemorySource, Memory]]:
-        """Return every listed memory with its source, forgotten ones included."""
-        found: list[tuple[MemorySource, Memory]] = []
-        for name in self.sources:
-            source = self.sources.get(name)
-            memories, error = list_source(source, self.build_query())
-            if error:
-                cli.console.warning(visible_line(f"the memory source {name!r} is left out, because {error}"))
-            found += ((source, memory) for memory in memories)
-        return found
-
-    def print_findings(self, cli: CliContext) -> None:
-        """Warn of memories that cannot be used."""
-        sources = map(self.sources.get, self.sources)
-        _print_findings(cli, [finding for source in sources for finding in diagnose_source(source)])
-
-
-def _print_findings(cli: CliContext, findings: Sequence[Finding]) -> None:
-    listed = findings if len(findings) <= _MAX_FINDINGS + 1 else findings[:_MAX_FINDINGS]
-    for finding in listed:
-        cli.console.warning(visible_line(f"{finding.place}: {finding.message}" if finding.place else finding.message))
-    if len(findings) > len(listed):
-        cli.console.warning(f"{len(findings) - len(listed):,} more; `nexus doctor` lists them")
 
 
 @app.command(
@@ -166,7 +107,7 @@ def search(
             everywhere=everywhere,
             facets=facet,
         )
-    _print_findings(cli, found.findings)
+    print_memory_findings(cli, found.findings)
     _print_memories(cli, found.memories, json=json, with_reason=True)
 
 
