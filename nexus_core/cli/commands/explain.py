@@ -21,7 +21,7 @@ from nexus_core.cli.options import (
 from nexus_core.cli.session_lookup import LedgerOption, build_session_option, find_session, open_session_nexus
 from nexus_core.errors import FileError, UsageError, did_you_mean
 from nexus_core.layers import OWN_PROFILE
-from nexus_core.layers.explain import MAX_EXPLAINED_FILES, NOTE_REMARK, Explanation, QueryExplanations, answer_query
+from nexus_core.layers.explain import MAX_EXPLAINED_FILES, Explanation, QueryExplanations, answer_query
 from nexus_core.text.safety import shorten, visible_line
 from nexus_core.text.sentences import SentenceMatcher
 from nexus_core.types.prompt import format_source
@@ -218,7 +218,7 @@ def _name_receivers(nexus: Nexus, found: Sequence[Explanation]) -> list[Explanat
     """Add to remarks about notes the sessions in which they were sent, the newest first."""
     from nexus_core.request.memories import list_injected_memories
 
-    names: dict[str, list[str]] = {each.subject: [] for each in found if each.remark.startswith(NOTE_REMARK)}
+    names: dict[str, list[str]] = {each.note: [] for each in found if each.note}
     for record in nexus.ledger.sessions(status=None) if names else ():
         # No message names a memory before the history, so that whole threads are read.
         sent = {each.source.uri for each in list_injected_memories(nexus.ledger, record)}
@@ -227,9 +227,7 @@ def _name_receivers(nexus: Nexus, found: Sequence[Explanation]) -> list[Explanat
         if all(len(labels) > _MAX_LISTED_SESSIONS for labels in names.values()):
             break
     return [
-        each._replace(remark=f"{each.remark}{_describe_receivers(names[each.subject])}")
-        if each.subject in names
-        else each
+        each._replace(remark=f"{each.remark}{_describe_receivers(names[each.note])}") if each.note else each
         for each in found
     ]
 
