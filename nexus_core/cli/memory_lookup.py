@@ -14,7 +14,13 @@ from nexus_core.cli.session_lookup import find_session
 from nexus_core.errors import UsageError
 from nexus_core.files.places import expand_user
 from nexus_core.memory.forgotten_memories import ForgottenMemories, read_forgotten_memories
-from nexus_core.memory.recall import build_memory_query, diagnose_source, list_source, read_memory_options
+from nexus_core.memory.recall import (
+    MEMORY_ID_PREFIX,
+    build_memory_query,
+    diagnose_source,
+    list_source,
+    read_memory_options,
+)
 from nexus_core.request.memories import InjectedMemory, list_injected_memories
 from nexus_core.text.safety import visible_line
 from nexus_core.thread.lookup import find_sessions_with, find_step, find_turn_steps
@@ -360,10 +366,11 @@ def _read_sent_text(ledger: Ledger, injected: InjectedMemory) -> str:
     step = ledger.step(injected.step)
     if step is None or not isinstance(step.payload, RenderedPayload):
         return ""
+    section_id = f"{MEMORY_ID_PREFIX}{injected.id}"
     for entry in read_section_entries(list(step.payload.section_entries)) if step.messages else ():
-        if entry.id.endswith(injected.id) and entry.span is not None:
+        if entry.id == section_id and entry.span is not None:
             start, end = entry.span
             return step.messages[0].content[start:end]
     content = ledger.blob(step.payload.memories) if step.payload.memories else None
     sections = () if content is None else read_sections(content)
-    return next((section.text for section in sections if section.id.endswith(injected.id)), "")
+    return next((section.text for section in sections if section.id == section_id), "")

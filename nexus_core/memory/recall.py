@@ -45,6 +45,8 @@ MAX_SUMMARY_CHARACTERS = 280
 """Characters of a memory in the format `summary`."""
 MIN_SHORTENED_TOKENS = 100
 """A memory is shortened only if this much room is left for it."""
+MEMORY_ID_PREFIX = "memory-"
+"""The beginning of the id of a section that is a recalled memory."""
 SOURCE_FINDING = "memory-source"
 UNREORDERED_MEMORIES = 10
 """The first memories by words, which vectors do not move: measured, they are right more often than vectors are."""
@@ -438,7 +440,7 @@ def build_memory_section(memory: Memory, form: str = "raw", *, rank: int = 0, ch
     elif characters and len(text) > characters:
         text = f"{text[:characters]}… (`nexus memory show {memory.id}` has all of it)"
     return Section(
-        id=f"memory-{memory.id}",
+        id=f"{MEMORY_ID_PREFIX}{memory.id}",
         title=f"Recalled {memory.kind}{f': {shorten(_clean_line(memory.title), 80)}' if memory.title else ''}",
         text=_format_structured(memory, text) if form == "structured" else _format_raw(memory, text),
         kind="memory",

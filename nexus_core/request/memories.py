@@ -12,6 +12,7 @@ from nexus_core.ledger.codec import compute_blob_digest
 from nexus_core.memory.forgotten_memories import read_forgotten_memories
 from nexus_core.memory.recall import (
     MAX_MEMORIES,
+    MEMORY_ID_PREFIX,
     MIN_MEMORY_SCORE,
     SOURCE_FINDING,
     RecallExclusions,
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
     from nexus_core.types.prompt import Section
     from nexus_core.types.request import Request
 
-MEMORY_ID_PREFIX = "memory-"
-"""The beginning of the id of a section that is a recalled memory."""
 _EPISODE_TITLE = "Recalled episode"
 
 
