@@ -74,7 +74,7 @@ class ForgetSelection(NamedTuple):
         uris: Steps and files.
         session: The name of the session whose steps these are; "" if no session is meant.
         text: The text that they have; "" if they are named otherwise.
-        recorded: Steps and files that the same command has recorded before: it may have been interrupted.
+        recorded_uris: Steps and files that the same command has recorded before: it may have been interrupted.
     """
 
     what: str
@@ -82,7 +82,7 @@ class ForgetSelection(NamedTuple):
     uris: frozenset[str] = frozenset()
     session: str = ""
     text: str = ""
-    recorded: frozenset[str] = frozenset()
+    recorded_uris: frozenset[str] = frozenset()
 
     @property
     def steps(self) -> frozenset[str]:
@@ -94,7 +94,7 @@ class ForgetPlan(NamedTuple):
     """Everything that is removed with what a user asked to forget.
 
     Attributes:
-        asked: What the user asked for.
+        selection: What the user asked for.
         matched: Memories that sources list.
         injected: Memories that sessions were given, also those that later calls do not have any more.
         holders: The steps to take out of the index by the name of each session that has them.
@@ -104,7 +104,7 @@ class ForgetPlan(NamedTuple):
         limits: Descriptions of what was not compared, for display.
     """
 
-    asked: ForgetSelection
+    selection: ForgetSelection
     matched: Sequence[tuple[MemorySource, Memory]]
     injected: Sequence[InjectedMemory]
     holders: Mapping[str, Sequence[Step]]
@@ -113,7 +113,7 @@ class ForgetPlan(NamedTuple):
     limits: Sequence[str] = ()
 
     @property
-    def sent(self) -> list[InjectedMemory]:
+    def sent_memories(self) -> list[InjectedMemory]:
         """The memories that later calls of sessions would have."""
         return [each for each in self.injected if each.is_sent]
 
@@ -125,7 +125,7 @@ class ForgetPlan(NamedTuple):
     @property
     def uris(self) -> set[str]:
         """The steps and files of which no memory is used."""
-        return set(self.asked.uris) | {f"{STEP_PREFIX}{step}" for step in self.steps}
+        return set(self.selection.uris) | {f"{STEP_PREFIX}{step}" for step in self.steps}
 
     @property
     def files(self) -> set[str]:
@@ -135,9 +135,9 @@ class ForgetPlan(NamedTuple):
     @property
     def ids(self) -> set[str]:
         """The ids of the memories that must not return."""
-        meant = {each.id for each in self.injected if each.id in self.asked.ids or each.source.uri in self.uris}
+        meant = {each.id for each in self.injected if each.id in self.selection.ids or each.source.uri in self.uris}
         files = {each.id for each in self.injected if each.source.is_file}
-        return {*self.asked.ids, *(memory.id for _, memory in self.matched), *meant, *files}
+        return {*self.selection.ids, *(memory.id for _, memory in self.matched), *meant, *files}
 
     def describe(self) -> list[list[str]]:
         """Return lines that describe what is removed, by place."""
@@ -148,10 +148,10 @@ class ForgetPlan(NamedTuple):
             ]
             for source, memory in self.matched
         ]
-        named: set[str] = set()
+        described: set[str] = set()
         for label, steps in self.holders.items():
-            new = [step for step in steps if step.id not in named]
-            named.update(step.id for step in new)
+            new = [step for step in steps if step.id not in described]
+            described.update(step.id for step in new)
             removed = f"{format_count(len(new), 'step')} removed from the search index" if new else ""
             again = len(steps) - len(new)
             shared = f"shares {format_count(again, 'step')} named above" if again else ""
@@ -160,8 +160,8 @@ class ForgetPlan(NamedTuple):
             ]
             more = [f"{len(new) - len(listed):,} more"] if len(new) > len(listed) else []
             places.append([f"session {label}: {', '.join(filter(None, [removed, shared]))}", *listed, *more])
-        for label in list_given_sessions(self.sent):
-            given = dict.fromkeys(f"{each.title}, {each.place}" for each in self.sent if each.session == label)
+        for label in list_given_sessions(self.sent_memories):
+            given = dict.fromkeys(f"{each.title}, {each.place}" for each in self.sent_memories if each.session == label)
             places.append([f"session {label}: left out of its next calls", *given])
         return places
 
@@ -170,7 +170,7 @@ def read_forget_target(
     nexus: Nexus,
     name: str,
     memories: Sequence[Memory],
-    given: InjectedMemoryIndex,
+    injected_index: InjectedMemoryIndex,
     *,
     advance: Callable[[int], None] = lambda _: None,
 ) -> ForgetSelection:
@@ -182,7 +182,7 @@ def read_forget_target(
         nexus: The Nexus.
         name: The text.
         memories: The memories that sources list, forgotten ones included.
-        given: The memories that sessions were given.
+        injected_index: The memories that sessions were given.
         advance: Called with the number of steps that were looked through for a text.
 
     Raises:
@@ -191,24 +191,27 @@ def read_forget_target(
     text = name.strip()
     if not text:
         raise UsageError("there is nothing to forget", hint="name a memory, a step, a session, a note, or a text")
-    selection = _select_memories(nexus, text, memories, given, advance)
+    selection = _select_memories(nexus, text, memories, injected_index, advance)
     if selection.text:
         return selection
     names = {selection.what, _hide_file_names(selection.what, selection.uris)}
     records = [record for record in read_forget_records(nexus.home) if record.what in names]
     ids = selection.ids.union(*(record.ids for record in records))
-    return selection._replace(ids=ids, recorded=frozenset().union(*(record.uris for record in records)))
+    return selection._replace(ids=ids, recorded_uris=frozenset().union(*(record.uris for record in records)))
 
 
 def _select_memories(
-    nexus: Nexus, text: str, memories: Sequence[Memory], given: InjectedMemoryIndex, advance: Callable[[int], None]
+    nexus: Nexus,
+    text: str,
+    memories: Sequence[Memory],
+    injected_index: InjectedMemoryIndex,
+    advance: Callable[[int], None],
 ) -> ForgetSelection:
-    listed = {
-        each.what.removeprefix(_MEMORY) for each in read_forget_records(nexus.home) if each.what.startswith(_MEMORY)
-    }
+    records = (each.what for each in read_forget_records(nexus.home))
+    forgotten_ids = {what.removeprefix(_MEMORY) for what in records if what.startswith(_MEMORY)}
     # A title is a text, which is forgotten wherever it is.
     kinds: tuple[TargetKind, ...] = ("memory", "session", "step", "file")
-    target = resolve_memory_name(nexus, text, memories, given, kinds=kinds, forgotten_ids=listed)
+    target = resolve_memory_name(nexus, text, memories, injected_index, kinds=kinds, forgotten_ids=forgotten_ids)
     if target is not None:
         return _select_target(nexus.ledger, target, memories)
     if sum(map(str.isalnum, text)) < (_MIN_TEXT_LETTERS if text.isascii() else 2) or not find_query_words(text):
@@ -289,37 +292,52 @@ def excerpt_text(text: str) -> str:
 
 
 def build_forget_plan(
-    nexus: Nexus, given: InjectedMemoryIndex, asked: ForgetSelection, named: Sequence[tuple[MemorySource, Memory]]
+    nexus: Nexus,
+    injected_index: InjectedMemoryIndex,
+    selection: ForgetSelection,
+    listed: Sequence[tuple[MemorySource, Memory]],
 ) -> ForgetPlan:
     """Return everything to remove, replies that repeat it included.
 
     A reply may have been a memory of another session, whose reply repeats it again.
+
+    Args:
+        nexus: The Nexus.
+        injected_index: The memories that sessions were given.
+        selection: What the user asked for.
+        listed: The memories that sources list, each with its source, forgotten ones included.
     """
     ledger = nexus.ledger
-    matched = [(source, each) for source, each in named if each.id in asked.ids or each.source.uri in asked.uris]
-    ids = {*asked.ids, *(memory.id for _, memory in matched)}
-    uris = {*asked.uris, *asked.recorded, *(memory.source.uri for _, memory in matched)}
-    has_text = _build_matcher(asked.text) if asked.text else None
+    matched = [
+        (source, each) for source, each in listed if each.id in selection.ids or each.source.uri in selection.uris
+    ]
+    ids = {*selection.ids, *(memory.id for _, memory in matched)}
+    uris = {*selection.uris, *selection.recorded_uris, *(memory.source.uri for _, memory in matched)}
+    has_text = _build_matcher(selection.text) if selection.text else None
 
     def spread(repeats: Callable[[Step], bool]) -> tuple[list[InjectedMemory], set[str]]:
-        reached = set(uris)
+        forgotten_uris = set(uris)
         while True:
-            injected = given.find(ids, reached, has_text)
-            replies = given.find_later_steps(injected, is_reply=True)
-            new = {name for step in replies if (name := f"{STEP_PREFIX}{step.id}") not in reached and repeats(step)}
+            injected = injected_index.find(ids, forgotten_uris, has_text)
+            replies = injected_index.find_later_steps(injected, is_reply=True)
+            new = {
+                name for step in replies if (name := f"{STEP_PREFIX}{step.id}") not in forgotten_uris and repeats(step)
+            }
             if not new:
-                return injected, reached
-            reached |= new
+                return injected, forgotten_uris
+            forgotten_uris |= new
 
     may_repeat = spread(lambda _step: True)[0]
-    texts = _list_fact_texts(ledger, given, asked, [memory for _, memory in matched], may_repeat)
-    facts = _find_facts(nexus, given, asked, texts[:_MAX_FACTS], may_repeat)
-    injected, reached = spread(lambda step: _is_shared(ledger, facts, step))
-    holders = _find_holders(ledger, {uri.removeprefix(STEP_PREFIX) for uri in reached if uri.startswith(STEP_PREFIX)})
-    turns = [turn for each in injected if (turn := given.find_turn(each)) is not None and turn.messages]
+    texts = _list_fact_texts(ledger, injected_index, selection, [memory for _, memory in matched], may_repeat)
+    facts = _find_facts(nexus, injected_index, selection, texts[:_MAX_FACTS], may_repeat)
+    injected, forgotten_uris = spread(lambda step: _is_shared(ledger, facts, step))
+    holders = _find_holders(
+        ledger, {uri.removeprefix(STEP_PREFIX) for uri in forgotten_uris if uri.startswith(STEP_PREFIX)}
+    )
+    turns = [turn for each in injected if (turn := injected_index.find_turn(each)) is not None and turn.messages]
     steps = [step for held in holders.values() for step in held]
-    own = [*(memory.text for _, memory in matched), *(step.messages[0].content for step in steps)]
-    queries = {text[:_MAX_QUERY_CHARACTERS]: "" for text in own}
+    own_texts = [*(memory.text for _, memory in matched), *(step.messages[0].content for step in steps)]
+    queries = {text[:_MAX_QUERY_CHARACTERS]: "" for text in own_texts}
     queries |= {text: text for turn in turns if (text := turn.messages[0].content)}
     queries = {text: queries[text] for text in reversed(queries) if text.strip()}
     asked_again = {text: queries[text] for text in islice(queries, _MAX_QUERIES)}
@@ -329,7 +347,7 @@ def build_forget_plan(
     ]
     if count := sum(fact.is_cut for fact in facts):
         limits.append(f"{format_count(count, 'long text')} by the first {MAX_QUERY_WORDS} different words")
-    return ForgetPlan(asked, matched, injected, holders, facts, asked_again, limits)
+    return ForgetPlan(selection, matched, injected, holders, facts, asked_again, limits)
 
 
 def _describe_limit(count: int, total: int, what: str) -> list[str]:
@@ -338,24 +356,24 @@ def _describe_limit(count: int, total: int, what: str) -> list[str]:
 
 def _list_fact_texts(
     ledger: Ledger,
-    given: InjectedMemoryIndex,
-    asked: ForgetSelection,
+    injected_index: InjectedMemoryIndex,
+    selection: ForgetSelection,
     memories: Iterable[Memory],
     injected: Iterable[InjectedMemory],
 ) -> list[str]:
     """Return the texts that are forgotten, without those of steps that only happen to be in a session or to match."""
-    quoted = {uri for each in injected for uri in given.find_quoted(each)}
-    is_single = not asked.session and not asked.text
-    names = [name for name in sorted(asked.steps) if is_single or f"{STEP_PREFIX}{name}" in quoted]
+    quoted = {uri for each in injected for uri in injected_index.find_quoted(each)}
+    is_single = not selection.session and not selection.text
+    names = [name for name in sorted(selection.steps) if is_single or f"{STEP_PREFIX}{name}" in quoted]
     steps = [step for name in names if (step := ledger.step(name))]
-    texts = [asked.text, *(memory.text for memory in memories), *map(read_step_text, steps)]
+    texts = [selection.text, *(memory.text for memory in memories), *map(read_step_text, steps)]
     return [text for text in dict.fromkeys(texts) if text.strip()]
 
 
 def _find_facts(
     nexus: Nexus,
-    given: InjectedMemoryIndex,
-    asked: ForgetSelection,
+    injected_index: InjectedMemoryIndex,
+    selection: ForgetSelection,
     texts: Iterable[str],
     injected: Iterable[InjectedMemory],
 ) -> list[DistinctiveWords]:
@@ -363,20 +381,20 @@ def _find_facts(
 
     Args:
         nexus: The Nexus.
-        given: The memories that sessions were given.
-        asked: What the user asked for.
+        injected_index: The memories that sessions were given.
+        selection: What the user asked for.
         texts: The texts that are forgotten.
         injected: The memories that may have spread it: turns that were given them do not make its words common.
     """
-    own = {turn.id for each in injected if (turn := given.find_turn(each))}
-    ids = asked.steps
+    own_turns = {turn.id for each in injected if (turn := injected_index.find_turn(each))}
+    ids = selection.steps
 
     def find_common(stems: Collection[str]) -> list[str]:
         counts = count_turns_with(
             nexus.ledger,
             stems,
             most=_COMMON_TURNS,
-            is_excluded=lambda step: step.turn in own or step.id in ids,
+            is_excluded=lambda step: step.turn in own_turns or step.id in ids,
         )
         return [stem for stem, count in counts.items() if count >= _COMMON_TURNS]
 
@@ -386,7 +404,7 @@ def _find_facts(
 def _is_shared(ledger: Ledger, facts: Iterable[DistinctiveWords], step: Step) -> bool:
     """True if a reply shares words with a memory but not with the question."""
     question, text = _read_question(ledger, step), read_step_text(step)
-    return any(fact.occur_in(text, question) for fact in facts)
+    return any(fact.shares_rare_word(text, question) for fact in facts)
 
 
 def _read_question(ledger: Ledger, step: Step) -> str:
@@ -426,23 +444,23 @@ def apply_forget_plan(nexus: Nexus, plan: ForgetPlan) -> list[str]:
     """
     files = plan.files
     # The index of a session's steps names them already.
-    uris = plan.uris - plan.asked.uris if plan.asked.session else plan.uris
+    uris = plan.uris - plan.selection.uris if plan.selection.session else plan.uris
     record_forgotten_memories(
         nexus.home,
         when=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        what=_hide_file_names(plan.asked.what, files),
+        what=_hide_file_names(plan.selection.what, files),
         ids=plan.ids,
         # Another note may have the name of a deleted one some day.
         uris=uris - files,
         removed=map(hide_file_name, files),
-        calls=list_given_sessions(plan.sent),
+        calls=list_given_sessions(plan.sent_memories),
     )
-    recorded: set[str] = set()
-    for label in sorted({*list_given_sessions(plan.sent), *plan.holders}):
-        ids = [each.id for each in plan.sent if each.session == label]
+    recorded_steps: set[str] = set()
+    for label in sorted({*list_given_sessions(plan.sent_memories), *plan.holders}):
+        ids = [each.id for each in plan.sent_memories if each.session == label]
         # The other sessions that share a step record it at the same time.
-        steps = [step.id for step in plan.holders.get(label, ()) if step.id not in recorded]
-        recorded.update(steps)
+        steps = [step.id for step in plan.holders.get(label, ()) if step.id not in recorded_steps]
+        recorded_steps.update(steps)
         if ids or steps:
             nexus.session(label, any_directory=True).forget_memories(ids, steps=steps)
     return [source.remove(memory) for source, memory in plan.matched if source.remove is not None]
@@ -456,9 +474,9 @@ def _hide_file_names(what: str, files: Iterable[str]) -> str:
     return what
 
 
-def list_given_sessions(sent: Iterable[InjectedMemory]) -> list[str]:
+def list_given_sessions(injected: Iterable[InjectedMemory]) -> list[str]:
     """Return the names of the sessions that were given memories, in order."""
-    return sorted({each.session for each in sent})
+    return sorted({each.session for each in injected})
 
 
 class ForgetVerification(NamedTuple):
@@ -475,14 +493,14 @@ class ForgetVerification(NamedTuple):
     limits: Sequence[str] = ()
 
 
-def verify_forgotten(nexus: Nexus, given: InjectedMemoryIndex, plan: ForgetPlan) -> ForgetVerification:
+def verify_forgotten(nexus: Nexus, injected_index: InjectedMemoryIndex, plan: ForgetPlan) -> ForgetVerification:
     """Ask the queries again, and compare what they return with what was forgotten.
 
     Later turns of sessions that were given it are compared, too.
     """
     found = _ask_queries(nexus, plan)
-    turns = {turn.id for each in plan.injected if (turn := given.find_turn(each))}
-    later = {step.id for step in given.find_later_steps(plan.injected, is_reply=False)}
+    turns = {turn.id for each in plan.injected if (turn := injected_index.find_turn(each))}
+    later = {step.id for step in injected_index.find_later_steps(plan.injected, is_reply=False)}
     repeated, cut = dict(found.repeated), 0
     for name in sorted((found.steps | later) - plan.steps):
         step = nexus.ledger.step(name)
@@ -491,9 +509,9 @@ def verify_forgotten(nexus: Nexus, given: InjectedMemoryIndex, plan: ForgetPlan)
             cut += len(text) > MAX_COMPARED_CHARACTERS
             # A message that the memory was recalled for has its words, and need not say it.
             question = text if name in turns else _read_question(nexus.ledger, step)
-            if name not in turns and any(fact.are_repeated_in(question) for fact in plan.facts):
+            if name not in turns and any(fact.is_repeated_by(question) for fact in plan.facts):
                 question = ""  # it says so itself
-            if any(fact.are_repeated_in(text, question) for fact in plan.facts):
+            if any(fact.is_repeated_by(text, question) for fact in plan.facts):
                 repeated[f"{STEP_PREFIX}{name}"] = text
     returned = found.returned | (found.steps & plan.steps)
     long = f"{format_count(cut, 'long turn')} by the first {MAX_COMPARED_CHARACTERS:,} characters"
@@ -530,7 +548,7 @@ def _ask_queries(nexus: Nexus, plan: ForgetPlan) -> _FoundAgain:
             elif memory.kind == "episode":
                 names = (memory.source.uri, *STEP_REFERENCE.findall(memory.text))
                 found.steps.update(name.removeprefix(STEP_PREFIX) for name in names)
-            elif any(fact.are_repeated_in(memory.text, question) for fact in plan.facts):
+            elif any(fact.is_repeated_by(memory.text, question) for fact in plan.facts):
                 found.repeated[memory.id] = memory.text
         found.steps.update(hit.step for hit in nexus.search(query, limit=_MAX_ANSWERS).hits)
     return found

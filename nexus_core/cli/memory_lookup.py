@@ -136,7 +136,7 @@ def resolve_memory_name(
     nexus: Nexus,
     name: str,
     memories: Sequence[Memory],
-    given: InjectedMemoryIndex,
+    injected_index: InjectedMemoryIndex,
     *,
     kinds: Collection[TargetKind],
     forgotten_ids: Collection[str] = (),
@@ -147,7 +147,7 @@ def resolve_memory_name(
         nexus: The Nexus.
         name: An id or a beginning of it, a title, `session:` and a session, `step:` and a step, or a file.
         memories: The memories that sources list.
-        given: The memories that sessions were given.
+        injected_index: The memories that sessions were given.
         kinds: The kinds that are accepted.
         forgotten_ids: Ids of forgotten memories, which may not be listed any more.
 
@@ -160,13 +160,13 @@ def resolve_memory_name(
     if name.startswith(SESSION_PREFIX) and "session" in kinds:
         found = _find_sessions(nexus.ledger, name.removeprefix(SESSION_PREFIX))
     if not found:
-        found = _find_memories(nexus.ledger, name, memories, given, forgotten_ids)
+        found = _find_memories(nexus.ledger, name, memories, injected_index, forgotten_ids)
         if any(each.name == name for each in found):
             return next(each for each in found if each.name == name)
         found += _find_titles(name, memories) if "title" in kinds else []
         found += _find_sessions(nexus.ledger, name) if "session" in kinds else []
         found += _find_steps(nexus.ledger, name)
-        sources = [*(memory.source for memory in memories), *(each.source for each in given.every)]
+        sources = [*(memory.source for memory in memories), *(each.source for each in injected_index.memories)]
         known = {each.source.uri for each in found if each.source is not None}
         files = _find_files(nexus, name, {source.uri for source in sources if source.is_file})
         found += [each for each in files if each.name not in known]
@@ -179,13 +179,17 @@ def resolve_memory_name(
 
 
 def _find_memories(
-    ledger: Ledger, name: str, memories: Iterable[Memory], given: InjectedMemoryIndex, forgotten_ids: Iterable[str]
+    ledger: Ledger,
+    name: str,
+    memories: Iterable[Memory],
+    injected_index: InjectedMemoryIndex,
+    forgotten_ids: Iterable[str],
 ) -> list[NamedTarget]:
     """Return the memories whose id begins with a name."""
     if _ID.fullmatch(name) is None:
         return []
     found: dict[str, Source | None] = {each.id: each.source for each in memories if each.id.startswith(name)}
-    found = found or {each.id: each.source for each in given.every if each.id.startswith(name)}
+    found = found or {each.id: each.source for each in injected_index.memories if each.id.startswith(name)}
     if not found and len(name) >= _MIN_EPISODE_ID_CHARACTERS:  # an episode that no session was given yet
         steps = {compute_memory_id(f"{STEP_PREFIX}{step.id}"): step for step in ledger.steps()}
         found = {id_: Source(uri=f"{STEP_PREFIX}{step.id}") for id_, step in steps.items() if id_.startswith(name)}
@@ -271,8 +275,8 @@ class InjectedMemoryIndex:
         self._threads: dict[str, list[Step]] = {}
 
     @cached_property
-    def every(self) -> list[InjectedMemory]:
-        """All of them."""
+    def memories(self) -> list[InjectedMemory]:
+        """The memories that sessions were given."""
         return list_all_injected(self.ledger)
 
     def find(
@@ -281,7 +285,7 @@ class InjectedMemoryIndex:
         """Return the memories with an id, a source, a quoted step or a text."""
         return [
             each
-            for each in self.every
+            for each in self.memories
             if each.id in ids
             or each.source.uri in uris
             # An episode quotes the question that it answers, or the answer, with its step.
@@ -304,7 +308,7 @@ class InjectedMemoryIndex:
     def build_memory(self, id_: str, source: Source) -> Memory | None:
         """Return an injected memory as a `Memory`, or None if its text is lost."""
         if not source.uri.startswith(STEP_PREFIX):
-            sent = next((each for each in self.every if each.id == id_ and self.read_text(each)), None)
+            sent = next((each for each in self.memories if each.id == id_ and self.read_text(each)), None)
             return sent and Memory(text=self.read_text(sent), kind="note", source=source, origin="file")
         step = self.ledger.step(source.uri.removeprefix(STEP_PREFIX))
         text = "" if step is None else read_step_text(step)

@@ -325,7 +325,7 @@ def list_injected_memories(ledger: Ledger, record: SessionRecord) -> list[Inject
     return list(found.values())
 
 
-def find_forgotten(ledger: Ledger, thread: Sequence[Step]) -> tuple[set[str], set[str]]:
+def find_forgotten_since(ledger: Ledger, thread: Sequence[Step]) -> tuple[set[str], set[str]]:
     """Return the memories and steps that were forgotten after the first step of a thread."""
     ids: set[str] = set()
     steps: set[str] = set()

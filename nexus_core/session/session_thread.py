@@ -15,7 +15,7 @@ from nexus_core.errors import ConfigError, ConflictError, FileError, LedgerError
 from nexus_core.request.build import build_request, plan_call
 from nexus_core.request.cache_report import get_cache_report
 from nexus_core.request.input import PROFILE_FIELD, inherit_user_profile
-from nexus_core.request.memories import build_forget_step, find_forgotten, list_injected_memories
+from nexus_core.request.memories import build_forget_step, find_forgotten_since, list_injected_memories
 from nexus_core.request.prefix import MissingBlobError, StoredStaticContext, prefix_matches, read_tools
 from nexus_core.request.runtime import MAX_RESULT_TOKENS
 from nexus_core.session.options import get_mode
@@ -444,7 +444,7 @@ class SessionThread:
         forked = replace(record, head=head, tip=head, open_turn=None)
         state = SessionState(forked, tip, Turn(ThreadCache(self._ledger).read_turn(head)))
         try:
-            memories, steps = find_forgotten(self._ledger, self._ledger.thread(record.tip, first=head))
+            memories, steps = find_forgotten_since(self._ledger, self._ledger.thread(record.tip, first=head))
         except LedgerError as error:  # later steps are damaged, and a fork of what is before them is the way out
             what = "what session %r has forgotten cannot be read (%s), so its fork leaves out all memories"
             getLogger("nexus_core.session").warning(what, record.label, error.what)

@@ -229,18 +229,18 @@ def _find_memory(cli: CliContext, view: MemoryCatalog, name: str) -> Memory:
         UsageError: There is none, there are several, or it was forgotten.
     """
     listed = [memory for _, memory in view.list_all(cli)]
-    given = InjectedMemoryIndex(view.nexus.ledger, view.forgotten)
-    target = resolve_memory_name(view.nexus, name, listed, given, kinds=("memory", "title", "step", "file"))
-    found = None if target is None else _read_target(target, listed, given)
+    injected_index = InjectedMemoryIndex(view.nexus.ledger, view.forgotten)
+    target = resolve_memory_name(view.nexus, name, listed, injected_index, kinds=("memory", "title", "step", "file"))
+    found = None if target is None else _read_target(target, listed, injected_index)
     if found is None:
         hint = "`nexus memory list --all` and `nexus memory search` print ids"
         raise UsageError(f"there is no memory {name!r}", hint=hint)
-    if view.forgotten.has(found) or given.is_forgotten(found.source.uri):
+    if view.forgotten.has(found) or injected_index.is_forgotten(found.source.uri):
         raise UsageError(f"the memory {name!r} was forgotten", hint="`nexus session show` prints recorded steps")
     return found
 
 
-def _read_target(target: NamedTarget, listed: Sequence[Memory], given: InjectedMemoryIndex) -> Memory | None:
+def _read_target(target: NamedTarget, listed: Sequence[Memory], injected_index: InjectedMemoryIndex) -> Memory | None:
     """Return the memory that a name means, or None if its text is lost.
 
     Raises:
@@ -254,7 +254,7 @@ def _read_target(target: NamedTarget, listed: Sequence[Memory], given: InjectedM
     if len(same) == 1 or (same and target.kind == "memory"):
         return same[0]
     source = Source(uri=uri) if target.source is None else target.source
-    return given.build_memory(target.name, source)
+    return injected_index.build_memory(target.name, source)
 
 
 def _print_memories(cli: CliContext, memories: Sequence[Memory], *, json: bool, with_reason: bool = False) -> None:
@@ -353,30 +353,30 @@ def forget(
     with open_ledger_nexus(ctx, ledger, writes=True) as nexus:
         view = MemoryCatalog(cli, nexus, everywhere=True)
         # A command that was interrupted has them on the list already, and is run again.
-        named = view.list_with_forgotten(cli)
+        listed = view.list_with_forgotten(cli)
         view.print_findings(cli)
-        given = InjectedMemoryIndex(nexus.ledger)
+        injected_index = InjectedMemoryIndex(nexus.ledger)
         with cli.console.progress(None, "Searching", unit="steps") as progress:
-            memories = [memory for _, memory in named]
-            asked = read_forget_target(nexus, target, memories, given, advance=progress.advance)
-        if asked.text and is_path(nexus, target):
+            memories = [memory for _, memory in listed]
+            selection = read_forget_target(nexus, target, memories, injected_index, advance=progress.advance)
+        if selection.text and is_path(nexus, target):
             cli.console.warning(visible_line(f"{target!r} is not a note, so it is a text that memories may have"))
-        plan = build_forget_plan(nexus, given, asked, named)
-        if not plan.matched and not plan.injected and not asked.uris and not asked.recorded:
+        plan = build_forget_plan(nexus, injected_index, selection, listed)
+        if not plan.matched and not plan.injected and not selection.uris and not selection.recorded_uris:
             cli.console.message(visible_line(f"No memory has {target!r}, and no session was given one."))
             raise typer.Exit(EXIT_FINDINGS)
         is_done = not dry_run and (yes or _confirm(cli, plan))
         removed = apply_forget_plan(nexus, plan) if is_done else []
-        proof = verify_forgotten(nexus, given, plan) if is_done else ForgetVerification()
+        proof = verify_forgotten(nexus, injected_index, plan) if is_done else ForgetVerification()
     limits = proof.limits if is_done else plan.limits
-    stays = sorted({*plan.holders, *list_given_sessions(plan.injected), *filter(None, [asked.session])})
+    stays = sorted({*plan.holders, *list_given_sessions(plan.injected), *filter(None, [selection.session])})
     if json:
-        facts = {"schema": 1, "target": asked.what, "dry_run": not is_done, "deleted_files": removed}
-        ids = sorted({memory.id for _, memory in plan.matched} | {each.id for each in plan.sent})
+        facts = {"schema": 1, "target": selection.what, "dry_run": not is_done, "deleted_files": removed}
+        ids = sorted({memory.id for _, memory in plan.matched} | {each.id for each in plan.sent_memories})
         facts |= {
             "ids": ids,
             "steps": sorted(plan.steps),
-            "sessions": list_given_sessions(plan.sent),
+            "sessions": list_given_sessions(plan.sent_memories),
             "stays_in": stays,
             "limits": limits,
         }
