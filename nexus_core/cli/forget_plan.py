@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from nexus_core.types.ledger import Ledger, Step
     from nexus_core.types.memory import MemorySource
 
-_MIN_TEXT_LETTERS = 4
-"""Letters and digits of a text to forget: a few are in nearly every step."""
+_MIN_TEXT_LETTERS, _MIN_OTHER_LETTERS = 4, 2
+"""Letters and digits of a text to forget, of ASCII and of other scripts: a few are in nearly every step."""
 _SPACED_START = re.compile(rf"[^\W_{UNSPACED_SCRIPTS}]")
 """A letter or digit before which a word begins."""
 _SPACED_END = re.compile(rf"[^\W_{UNSPACED_SCRIPTS}\uac00-\ud7af]")
@@ -214,8 +214,10 @@ def _select_memories(
     target = resolve_memory_name(nexus, text, memories, injected_index, kinds=kinds, forgotten_ids=forgotten_ids)
     if target is not None:
         return _select_target(nexus.ledger, target, memories)
-    if sum(map(str.isalnum, text)) < (_MIN_TEXT_LETTERS if text.isascii() else 2) or not find_query_words(text):
-        what = f"{text!r} is no id, and as a text it would be found nearly everywhere"
+    if sum(map(str.isalnum, text)) < (
+        _MIN_TEXT_LETTERS if text.isascii() else _MIN_OTHER_LETTERS
+    ) or not find_query_words(text):
+        what = f"{text!r} is not an id, and as a text it is shorter than four letters, or has only words such as 'the'"
         raise UsageError(what, hint="give an id, `step:…`, `session:…`, the file of a note, or a longer text")
     has_text = _build_matcher(text)
     ids = {memory.id for memory in memories if has_text(memory.text) or has_text(memory.title)}

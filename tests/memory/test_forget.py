@@ -315,11 +315,11 @@ def test_an_episode_on_an_older_list_of_forgotten_memories_stays_forgotten(
 
 
 @pytest.mark.parametrize("text", ["a", "the", "ab1", "the and", "…"])
-def test_forget_refuses_a_text_that_is_nearly_everywhere(cli: Cli, note: Path, text: str) -> None:
+def test_forget_refuses_a_text_of_few_letters_or_stop_words(cli: Cli, note: Path, text: str) -> None:
     outcome = cli("memory", "forget", text, "--yes")
 
     assert outcome.code == 2
-    assert "is no id" in outcome.err
+    assert "is not an id, and as a text it is shorter than four letters" in outcome.err
     assert note.exists()
 
 
