@@ -483,7 +483,7 @@ def test_the_question_shows_the_first_words_and_no_means_nothing(
 
     assert outcome.err.index(NOTE) < outcome.err.index("Forget it?")
     assert ("Nothing was forgotten." in outcome.err, note.exists()) == (reply == "n", reply == "n")
-    assert ("Forgotten: 1 place." in outcome.err) == (reply == "y")
+    assert ("Forgotten: 1 item." in outcome.err) == (reply == "y")
 
 
 # ---- sessions that share steps --------------------------------------------------------------------------------------

@@ -413,7 +413,7 @@ def _print_places(cli: CliContext, plan: ForgetPlan) -> None:
 def _print_forgotten(
     cli: CliContext, plan: ForgetPlan, stays: Sequence[str], *, is_done: bool, has_asked: bool
 ) -> None:
-    count = format_count(len(plan.describe()), "place")
+    count = format_count(len(plan.describe()), "item")
     cli.console.message(f"{'Forgotten' if is_done else 'Would be forgotten'}: {count}.")
     if not has_asked:
         _print_places(cli, plan)
