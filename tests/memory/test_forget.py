@@ -486,6 +486,17 @@ def test_the_question_shows_the_first_words_and_no_means_nothing(
     assert ("Forgotten: 1 item." in outcome.err) == (reply == "y")
 
 
+@pytest.mark.parametrize("reply", ["n", "y"])
+def test_json_of_forget_tells_a_refusal_from_a_dry_run(
+    cli: Cli, note: Path, monkeypatch: pytest.MonkeyPatch, reply: str
+) -> None:
+    _, shown = forget(cli, str(note), "--dry-run")
+    answered = json.loads(answer(cli, monkeypatch, reply, "memory", "forget", str(note), "--json").out)
+
+    assert (shown["dry_run"], shown["forgotten"]) == (True, False)
+    assert (answered["dry_run"], answered["forgotten"]) == (False, reply == "y")
+
+
 # ---- sessions that share steps --------------------------------------------------------------------------------------
 
 

@@ -371,9 +371,10 @@ def forget(
     limits = proof.limits if is_done else plan.limits
     stays = sorted({*plan.holders, *list_given_sessions(plan.injected), *filter(None, [selection.session])})
     if json:
-        facts = {"schema": 1, "target": selection.what, "dry_run": not is_done, "deleted_files": removed}
+        facts = {"schema": 1, "target": selection.what, "dry_run": dry_run, "forgotten": is_done}
         ids = sorted({memory.id for _, memory in plan.matched} | {each.id for each in plan.sent_memories})
         facts |= {
+            "deleted_files": removed,
             "ids": ids,
             "steps": sorted(plan.steps),
             "sessions": list_given_sessions(plan.sent_memories),
