@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import normalize
 
@@ -12,36 +12,45 @@ from nexus_core.cli.memory_lookup import (
     STEP_PREFIX,
     STEP_REFERENCE,
     InjectedMemoryIndex,
-    find_named_file,
-    find_named_step,
+    NamedTarget,
     find_reply_to_question,
-    is_memory_id,
-    match_memory_id,
     read_step_text,
+    resolve_memory_name,
 )
 from nexus_core.errors import UsageError
-from nexus_core.memory.distinctive_words import find_distinctive_words
-from nexus_core.memory.forgotten_memories import hide_file_name, read_forget_records, record_forgotten_memories
-from nexus_core.memory.words import find_query_words
-from nexus_core.request.memories import InjectedMemory, find_sessions_with
+from nexus_core.memory.distinctive_words import MAX_COMPARED_CHARACTERS, find_distinctive_words
+from nexus_core.memory.forgotten_memories import (
+    hide_file_name,
+    read_forget_records,
+    read_forgotten_memories,
+    record_forgotten_memories,
+)
+from nexus_core.memory.recall import search_memories
+from nexus_core.memory.search import count_turns_with
+from nexus_core.memory.words import MAX_QUERY_WORDS, find_query_words
+from nexus_core.request.memories import InjectedMemory
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import shorten
 from nexus_core.text.secrets import redact
+from nexus_core.text.sentences import UNSPACED_SCRIPTS
+from nexus_core.thread.lookup import find_sessions_with
 from nexus_core.types.memory import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
+    from nexus_core.cli.memory_lookup import TargetKind
     from nexus_core.memory.distinctive_words import DistinctiveWords
     from nexus_core.nexus import Nexus
     from nexus_core.types.ledger import Ledger, Step
     from nexus_core.types.memory import MemorySource
 
-_MIN_TEXT_LETTERS = 4
-"""Letters and digits of a text to forget: a few are in nearly every step."""
-_FIRST_UNSPACED = "\u0e00"
-"""The first character of the scripts that are written without spaces."""
+_MIN_TEXT_LETTERS, _MIN_OTHER_LETTERS = 4, 2
+"""Letters and digits of a text to forget, of ASCII and of other scripts: a few are in nearly every step."""
+_SPACED_START = re.compile(rf"[^\W_{UNSPACED_SCRIPTS}]")
+"""A letter or digit before which a word begins."""
+_SPACED_END = re.compile(rf"[^\W_{UNSPACED_SCRIPTS}\uac00-\ud7af]")
+"""A letter or digit after which a word ends; particles follow a Korean word without a space."""
 _ASCII_WORD = re.compile("[a-z0-9]+")
 SHOWN_CHARACTERS = 60
 _MEMORY = "memory "
@@ -50,8 +59,8 @@ _MAX_LISTED_STEPS = 5
 """Steps of one session that `forget` prints."""
 _MAX_FACTS = 20
 """Texts with which `forget` compares what is found."""
-_COMMON_TURNS, _MAX_COUNTED_TURNS = 10, 100
-"""Turns that have a word if it says little about a text, and turns that are looked at to count them."""
+_COMMON_TURNS = 10
+"""Turns that have a word if it says little about a text."""
 _MAX_QUERIES, _MAX_QUERY_CHARACTERS, _MAX_ANSWERS = 50, 500, 50
 """Queries that `forget` asks again, characters of those that are made of a memory, and answers of each."""
 
@@ -65,7 +74,7 @@ class ForgetSelection(NamedTuple):
         uris: Steps and files.
         session: The name of the session whose steps these are; "" if no session is meant.
         text: The text that they have; "" if they are named otherwise.
-        recorded: Steps and files that the same command has recorded before: it may have been interrupted.
+        recorded_uris: Steps and files that the same command has recorded before: it may have been interrupted.
     """
 
     what: str
@@ -73,7 +82,7 @@ class ForgetSelection(NamedTuple):
     uris: frozenset[str] = frozenset()
     session: str = ""
     text: str = ""
-    recorded: frozenset[str] = frozenset()
+    recorded_uris: frozenset[str] = frozenset()
 
     @property
     def steps(self) -> frozenset[str]:
@@ -85,24 +94,26 @@ class ForgetPlan(NamedTuple):
     """Everything that is removed with what a user asked to forget.
 
     Attributes:
-        asked: What the user asked for.
+        selection: What the user asked for.
         matched: Memories that sources list.
         injected: Memories that sessions were given, also those that later calls do not have any more.
         holders: The steps to take out of the index by the name of each session that has them.
         facts: The words of what is forgotten.
         queries: Texts that find it, each with the question that it asks: user messages that it was recalled for, and
             its own words, which ask nothing.
+        limits: Descriptions of what was not compared, for display.
     """
 
-    asked: ForgetSelection
+    selection: ForgetSelection
     matched: Sequence[tuple[MemorySource, Memory]]
     injected: Sequence[InjectedMemory]
     holders: Mapping[str, Sequence[Step]]
     facts: Sequence[DistinctiveWords]
     queries: Mapping[str, str]
+    limits: Sequence[str] = ()
 
     @property
-    def sent(self) -> list[InjectedMemory]:
+    def sent_memories(self) -> list[InjectedMemory]:
         """The memories that later calls of sessions would have."""
         return [each for each in self.injected if each.is_sent]
 
@@ -114,14 +125,19 @@ class ForgetPlan(NamedTuple):
     @property
     def uris(self) -> set[str]:
         """The steps and files of which no memory is used."""
-        return set(self.asked.uris) | {f"{STEP_PREFIX}{step}" for step in self.steps}
+        return set(self.selection.uris) | {f"{STEP_PREFIX}{step}" for step in self.steps}
+
+    @property
+    def files(self) -> set[str]:
+        """The files to delete."""
+        return {memory.source.uri for source, memory in self.matched if source.remove is not None}
 
     @property
     def ids(self) -> set[str]:
         """The ids of the memories that must not return."""
-        meant = {each.id for each in self.injected if each.id in self.asked.ids or each.source.uri in self.uris}
+        meant = {each.id for each in self.injected if each.id in self.selection.ids or each.source.uri in self.uris}
         files = {each.id for each in self.injected if each.source.is_file}
-        return {*self.asked.ids, *(memory.id for _, memory in self.matched), *meant, *files}
+        return {*self.selection.ids, *(memory.id for _, memory in self.matched), *meant, *files}
 
     def describe(self) -> list[list[str]]:
         """Return lines that describe what is removed, by place."""
@@ -132,10 +148,10 @@ class ForgetPlan(NamedTuple):
             ]
             for source, memory in self.matched
         ]
-        named: set[str] = set()
+        described: set[str] = set()
         for label, steps in self.holders.items():
-            new = [step for step in steps if step.id not in named]
-            named.update(step.id for step in new)
+            new = [step for step in steps if step.id not in described]
+            described.update(step.id for step in new)
             removed = f"{format_count(len(new), 'step')} removed from the search index" if new else ""
             again = len(steps) - len(new)
             shared = f"shares {format_count(again, 'step')} named above" if again else ""
@@ -144,8 +160,8 @@ class ForgetPlan(NamedTuple):
             ]
             more = [f"{len(new) - len(listed):,} more"] if len(new) > len(listed) else []
             places.append([f"session {label}: {', '.join(filter(None, [removed, shared]))}", *listed, *more])
-        for label in list_given_sessions(self.sent):
-            given = dict.fromkeys(f"{each.title}, {each.place}" for each in self.sent if each.session == label)
+        for label in list_given_sessions(self.sent_memories):
+            given = dict.fromkeys(f"{each.title}, {each.place}" for each in self.sent_memories if each.session == label)
             places.append([f"session {label}: left out of its next calls", *given])
         return places
 
@@ -154,7 +170,7 @@ def read_forget_target(
     nexus: Nexus,
     name: str,
     memories: Sequence[Memory],
-    given: InjectedMemoryIndex,
+    injected_index: InjectedMemoryIndex,
     *,
     advance: Callable[[int], None] = lambda _: None,
 ) -> ForgetSelection:
@@ -166,7 +182,7 @@ def read_forget_target(
         nexus: The Nexus.
         name: The text.
         memories: The memories that sources list, forgotten ones included.
-        given: The memories that sessions were given.
+        injected_index: The memories that sessions were given.
         advance: Called with the number of steps that were looked through for a text.
 
     Raises:
@@ -175,75 +191,74 @@ def read_forget_target(
     text = name.strip()
     if not text:
         raise UsageError("there is nothing to forget", hint="name a memory, a step, a session, a note, or a text")
-    selection = _select_memories(nexus, text, memories, given, advance)
+    selection = _select_memories(nexus, text, memories, injected_index, advance)
     if selection.text:
         return selection
     names = {selection.what, _hide_file_names(selection.what, selection.uris)}
     records = [record for record in read_forget_records(nexus.home) if record.what in names]
     ids = selection.ids.union(*(record.ids for record in records))
-    return selection._replace(ids=ids, recorded=frozenset().union(*(record.uris for record in records)))
+    return selection._replace(ids=ids, recorded_uris=frozenset().union(*(record.uris for record in records)))
 
 
 def _select_memories(
-    nexus: Nexus, text: str, memories: Sequence[Memory], given: InjectedMemoryIndex, advance: Callable[[int], None]
+    nexus: Nexus,
+    text: str,
+    memories: Sequence[Memory],
+    injected_index: InjectedMemoryIndex,
+    advance: Callable[[int], None],
 ) -> ForgetSelection:
-    if found := match_memory_id(nexus.ledger, text, memories, given):
-        texts = {memory.text.casefold() for memory in memories if memory.id in found}
-        # The user may have stated a rule more than once.
-        same = [memory for memory in memories if memory.text.casefold() in texts]
-        # The step would be recalled as an episode, with the same words.
-        uris = {each.uri for each in (*found.values(), *(memory.source for memory in same)) if not each.is_file}
-        episodes = {each.uri for each in found.values() if not texts and each.uri.startswith(STEP_PREFIX)}
-        answers = (find_reply_to_question(nexus.ledger, uri.removeprefix(STEP_PREFIX)) for uri in episodes)
-        uris |= {f"{STEP_PREFIX}{answer.id}" for answer in answers if answer}
-        ids = {*found, *(memory.id for memory in same)}
-        return ForgetSelection(f"{_MEMORY}{next(iter(found))}", ids=frozenset(ids), uris=frozenset(uris))
-    if recorded := _find_recorded_memory(nexus.home, text):
-        return ForgetSelection(recorded)
-    if (record := nexus.ledger.session(text)) is not None:
-        steps = [] if record.tip is None else nexus.ledger.thread(record.tip)
-        uris = {f"{STEP_PREFIX}{step.id}" for step in steps}
-        return ForgetSelection(f"session {text}", uris=frozenset(uris), session=record.label)
-    if (step := find_named_step(nexus.ledger, text)) is not None:
-        # A rendered message repeats the user's, which is the one that is found.
-        names = {step.id, step.turn} if step.kind == "sealed" else {step.id}
-        return ForgetSelection(f"step {step.id}", uris=frozenset(f"{STEP_PREFIX}{name}" for name in names))
-    sources = [*(memory.source for memory in memories), *(each.source for each in given.every)]
-    files = {source.uri for source in sources if source.is_file}
-    if path := find_named_file(nexus, text, files):
-        return ForgetSelection(f"file {path}", uris=frozenset([path]))
-    if sum(map(str.isalnum, text)) < (_MIN_TEXT_LETTERS if text.isascii() else 2) or not find_query_words(text):
-        what = f"{text!r} is no id, and as a text it would be found nearly everywhere"
-        raise UsageError(what, hint="give an id, `step:…`, a session, the file of a note, or a longer text")
+    records = (each.what for each in read_forget_records(nexus.home))
+    forgotten_ids = {what.removeprefix(_MEMORY) for what in records if what.startswith(_MEMORY)}
+    # A title is a text, which is forgotten wherever it is.
+    kinds: tuple[TargetKind, ...] = ("memory", "session", "step", "file")
+    target = resolve_memory_name(nexus, text, memories, injected_index, kinds=kinds, forgotten_ids=forgotten_ids)
+    if target is not None:
+        return _select_target(nexus.ledger, target, memories)
+    if sum(map(str.isalnum, text)) < (
+        _MIN_TEXT_LETTERS if text.isascii() else _MIN_OTHER_LETTERS
+    ) or not find_query_words(text):
+        what = f"{text!r} is not an id, and as a text it is shorter than four letters, or has only words such as 'the'"
+        raise UsageError(what, hint="give an id, `step:…`, `session:…`, the file of a note, or a longer text")
     has_text = _build_matcher(text)
-    ids = {memory.id for memory in memories if has_text(memory.text)}
+    ids = {memory.id for memory in memories if has_text(memory.text) or has_text(memory.title)}
     uris = {memory.source.uri for memory in memories if memory.id in ids and not memory.source.is_file}
     uris |= {f"{STEP_PREFIX}{step.id}" for step in _find_steps_with(nexus.ledger, text, has_text, advance)}
     return ForgetSelection("that text", ids=frozenset(ids), uris=frozenset(uris), text=text)
 
 
-def _find_recorded_memory(home: Path, id_: str) -> str:
-    """Return the name under which the memory with an id was forgotten, or "".
-
-    A rule whose step is out of the index is not listed any more.
-
-    Raises:
-        UsageError: Several memories have an id with that beginning.
-    """
-    if not is_memory_id(id_):
-        return ""
-    names = sorted({each.what for each in read_forget_records(home) if each.what.startswith(f"{_MEMORY}{id_}")})
-    if len(names) > 1:
-        raise UsageError(f"{len(names):,} memories have ids that begin with {id_!r}", hint="give more of the id")
-    return names[0] if names else ""
+def _select_target(ledger: Ledger, target: NamedTarget, memories: Sequence[Memory]) -> ForgetSelection:
+    """Return the selection of a memory, session, step or file."""
+    if target.kind == "session":
+        record = ledger.session(target.name)
+        steps = [] if record is None or record.tip is None else ledger.thread(record.tip)
+        of_session = frozenset(f"{STEP_PREFIX}{step.id}" for step in steps)
+        return ForgetSelection(f"session {target.name}", uris=of_session, session=target.name)
+    if target.kind == "step":
+        step = ledger.step(target.name)
+        # A rendered message repeats the user's, which is the one that is found.
+        names = {target.name, step.turn} if step is not None and step.kind == "sealed" else {target.name}
+        return ForgetSelection(f"step {target.name}", uris=frozenset(f"{STEP_PREFIX}{name}" for name in names))
+    if target.kind == "file":
+        return ForgetSelection(f"file {target.name}", uris=frozenset([target.name]))
+    if target.source is None:  # a rule whose step is out of the index is not listed any more
+        return ForgetSelection(f"{_MEMORY}{target.name}")
+    texts = {memory.text.casefold() for memory in memories if memory.id == target.name}
+    # The user may have stated a rule more than once.
+    same = [memory for memory in memories if memory.text.casefold() in texts]
+    # The step would be recalled as an episode, with the same words.
+    uris = {each.uri for each in (target.source, *(memory.source for memory in same)) if not each.is_file}
+    if not texts and target.source.uri.startswith(STEP_PREFIX):
+        reply = find_reply_to_question(ledger, target.source.uri.removeprefix(STEP_PREFIX))
+        uris |= {f"{STEP_PREFIX}{reply.id}"} if reply else set()
+    ids = {target.name, *(memory.id for memory in same)}
+    return ForgetSelection(f"{_MEMORY}{target.name}", ids=frozenset(ids), uris=frozenset(uris))
 
 
 def _build_matcher(text: str) -> Callable[[str], bool]:
     """Return a predicate for texts with these whole words, in any letter case and any form of accents."""
     words = _fold_text(text).split()
-    # Scripts without spaces have no word boundaries.
-    before = r"(?<!\w)" if words[0][0].isalnum() and words[0][0] < _FIRST_UNSPACED else ""
-    after = r"(?!\w)" if words[-1][-1].isalnum() and words[-1][-1] < _FIRST_UNSPACED else ""
+    before = r"(?<!\w)" if _SPACED_START.match(words[0][0]) else ""
+    after = r"(?!\w)" if _SPACED_END.match(words[-1][-1]) else ""
     pattern = re.compile(before + r"\s+".join(map(re.escape, words)) + after)
     return lambda other: pattern.search(_fold_text(other)) is not None
 
@@ -279,77 +294,119 @@ def excerpt_text(text: str) -> str:
 
 
 def build_forget_plan(
-    nexus: Nexus, given: InjectedMemoryIndex, asked: ForgetSelection, named: Sequence[tuple[MemorySource, Memory]]
+    nexus: Nexus,
+    injected_index: InjectedMemoryIndex,
+    selection: ForgetSelection,
+    listed: Sequence[tuple[MemorySource, Memory]],
 ) -> ForgetPlan:
     """Return everything to remove, replies that repeat it included.
 
     A reply may have been a memory of another session, whose reply repeats it again.
+
+    Args:
+        nexus: The Nexus.
+        injected_index: The memories that sessions were given.
+        selection: What the user asked for.
+        listed: The memories that sources list, each with its source, forgotten ones included.
     """
     ledger = nexus.ledger
-    matched = [(source, each) for source, each in named if each.id in asked.ids or each.source.uri in asked.uris]
-    ids = {*asked.ids, *(memory.id for _, memory in matched)}
-    uris = {*asked.uris, *asked.recorded, *(memory.source.uri for _, memory in matched)}
-    has_text = _build_matcher(asked.text) if asked.text else None
+    matched = [
+        (source, each) for source, each in listed if each.id in selection.ids or each.source.uri in selection.uris
+    ]
+    ids = {*selection.ids, *(memory.id for _, memory in matched)}
+    uris = {*selection.uris, *selection.recorded_uris, *(memory.source.uri for _, memory in matched)}
+    has_text = _build_matcher(selection.text) if selection.text else None
 
     def spread(repeats: Callable[[Step], bool]) -> tuple[list[InjectedMemory], set[str]]:
-        reached = set(uris)
+        forgotten_uris = set(uris)
         while True:
-            injected = given.find(ids, reached, has_text)
-            replies = given.find_later_steps(injected, is_reply=True)
-            new = {name for step in replies if (name := f"{STEP_PREFIX}{step.id}") not in reached and repeats(step)}
+            injected = injected_index.find(ids, forgotten_uris, has_text)
+            replies = injected_index.find_later_steps(injected, is_reply=True)
+            new = {
+                name for step in replies if (name := f"{STEP_PREFIX}{step.id}") not in forgotten_uris and repeats(step)
+            }
             if not new:
-                return injected, reached
-            reached |= new
+                return injected, forgotten_uris
+            forgotten_uris |= new
 
-    facts = _find_facts(nexus, given, asked, [memory for _, memory in matched], spread(lambda _step: True)[0])
-    injected, reached = spread(lambda step: _is_shared(ledger, facts, step))
-    holders = _find_holders(ledger, {uri.removeprefix(STEP_PREFIX) for uri in reached if uri.startswith(STEP_PREFIX)})
-    turns = [turn for each in injected if (turn := given.find_turn(each)) is not None and turn.messages]
-    steps = [step for held in holders.values() for step in held[:_MAX_QUERIES]]
-    own = [*(memory.text for _, memory in matched), *(step.messages[0].content for step in steps)]
-    queries = {text[:_MAX_QUERY_CHARACTERS]: "" for text in own}
+    may_repeat = spread(lambda _step: True)[0]
+    texts = _list_fact_texts(ledger, injected_index, selection, [memory for _, memory in matched], may_repeat)
+    facts = _find_facts(nexus, injected_index, selection, texts[:_MAX_FACTS], may_repeat)
+    injected, forgotten_uris = spread(lambda step: _is_shared(ledger, facts, step))
+    holders = _find_holders(
+        ledger, {uri.removeprefix(STEP_PREFIX) for uri in forgotten_uris if uri.startswith(STEP_PREFIX)}
+    )
+    turns = [turn for each in injected if (turn := injected_index.find_turn(each)) is not None and turn.messages]
+    steps = [step for held in holders.values() for step in held]
+    own_texts = [*(memory.text for _, memory in matched), *(step.messages[0].content for step in steps)]
+    queries = {text[:_MAX_QUERY_CHARACTERS]: "" for text in own_texts}
     queries |= {text: text for turn in turns if (text := turn.messages[0].content)}
-    asked_again = dict([(text, queries[text]) for text in reversed(queries) if text.strip()][:_MAX_QUERIES])
-    return ForgetPlan(asked, matched, injected, holders, facts, asked_again)
+    queries = {text: queries[text] for text in reversed(queries) if text.strip()}
+    asked_again = {text: queries[text] for text in islice(queries, _MAX_QUERIES)}
+    limits = [
+        *_describe_limit(len(facts), len(texts), "forgotten texts are compared"),
+        *_describe_limit(len(asked_again), len(queries), "questions are asked"),
+    ]
+    if count := sum(fact.is_cut for fact in facts):
+        limits.append(f"{format_count(count, 'long text')} by the first {MAX_QUERY_WORDS} different words")
+    return ForgetPlan(selection, matched, injected, holders, facts, asked_again, limits)
+
+
+def _describe_limit(count: int, total: int, what: str) -> list[str]:
+    return [f"{count:,} of {total:,} {what}"] if count < total else []
+
+
+def _list_fact_texts(
+    ledger: Ledger,
+    injected_index: InjectedMemoryIndex,
+    selection: ForgetSelection,
+    memories: Iterable[Memory],
+    injected: Iterable[InjectedMemory],
+) -> list[str]:
+    """Return the texts that are forgotten, without those of steps that only happen to be in a session or to match."""
+    quoted = {uri for each in injected for uri in injected_index.find_quoted(each)}
+    is_single = not selection.session and not selection.text
+    names = [name for name in sorted(selection.steps) if is_single or f"{STEP_PREFIX}{name}" in quoted]
+    steps = [step for name in names if (step := ledger.step(name))]
+    texts = [selection.text, *(memory.text for memory in memories), *map(read_step_text, steps)]
+    return [text for text in dict.fromkeys(texts) if text.strip()]
 
 
 def _find_facts(
     nexus: Nexus,
-    given: InjectedMemoryIndex,
-    asked: ForgetSelection,
-    memories: Iterable[Memory],
+    injected_index: InjectedMemoryIndex,
+    selection: ForgetSelection,
+    texts: Iterable[str],
     injected: Iterable[InjectedMemory],
 ) -> list[DistinctiveWords]:
     """Return the distinctive words of what is forgotten.
 
     Args:
         nexus: The Nexus.
-        given: The memories that sessions were given.
-        asked: What the user asked for.
-        memories: The memories to forget.
+        injected_index: The memories that sessions were given.
+        selection: What the user asked for.
+        texts: The texts that are forgotten.
         injected: The memories that may have spread it: turns that were given them do not make its words common.
     """
-    own = {turn.id for each in injected if (turn := given.find_turn(each))}
-    quoted = {uri for each in injected for uri in given.find_quoted(each)}
-    is_single = not asked.session and not asked.text
-    names = [name for name in sorted(asked.steps) if is_single or f"{STEP_PREFIX}{name}" in quoted]
-    steps = [step for name in names[:_MAX_FACTS] if (step := nexus.ledger.step(name))]
-    texts = [asked.text, *(memory.text for memory in memories), *map(read_step_text, steps)]
+    own_turns = {turn.id for each in injected if (turn := injected_index.find_turn(each))}
+    ids = selection.steps
 
-    @cache
-    def is_common(word: str) -> bool:
-        hits = nexus.search(word, limit=min(_MAX_COUNTED_TURNS, _COMMON_TURNS + 2 * len(own) + len(asked.uris))).hits
-        others = {hit.turn for hit in hits if hit.words and hit.turn not in own and hit.step not in asked.steps}
-        return len(others) >= _COMMON_TURNS
+    def find_common(stems: Collection[str]) -> list[str]:
+        counts = count_turns_with(
+            nexus.ledger,
+            stems,
+            most=_COMMON_TURNS,
+            is_excluded=lambda step: step.turn in own_turns or step.id in ids,
+        )
+        return [stem for stem, count in counts.items() if count >= _COMMON_TURNS]
 
-    facts = [text for text in dict.fromkeys(texts) if text.strip()]
-    return [find_distinctive_words(text, is_common) for text in facts[:_MAX_FACTS]]
+    return [find_distinctive_words(text, find_common) for text in texts]
 
 
 def _is_shared(ledger: Ledger, facts: Iterable[DistinctiveWords], step: Step) -> bool:
     """True if a reply shares words with a memory but not with the question."""
     question, text = _read_question(ledger, step), read_step_text(step)
-    return any(fact.occur_in(text, question) for fact in facts)
+    return any(fact.shares_rare_word(text, question) for fact in facts)
 
 
 def _read_question(ledger: Ledger, step: Step) -> str:
@@ -387,25 +444,25 @@ def apply_forget_plan(nexus: Nexus, plan: ForgetPlan) -> list[str]:
     The same command completes it after an interruption: the list, which is written first, hides memories and names
     their steps, and notes, which are deleted last, are still found.
     """
-    files = {memory.source.uri for source, memory in plan.matched if source.remove is not None}
+    files = plan.files
     # The index of a session's steps names them already.
-    uris = plan.uris - plan.asked.uris if plan.asked.session else plan.uris
+    uris = plan.uris - plan.selection.uris if plan.selection.session else plan.uris
     record_forgotten_memories(
         nexus.home,
         when=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        what=_hide_file_names(plan.asked.what, files),
+        what=_hide_file_names(plan.selection.what, files),
         ids=plan.ids,
         # Another note may have the name of a deleted one some day.
         uris=uris - files,
         removed=map(hide_file_name, files),
-        calls=list_given_sessions(plan.sent),
+        calls=list_given_sessions(plan.sent_memories),
     )
-    recorded: set[str] = set()
-    for label in sorted({*list_given_sessions(plan.sent), *plan.holders}):
-        ids = [each.id for each in plan.sent if each.session == label]
+    recorded_steps: set[str] = set()
+    for label in sorted({*list_given_sessions(plan.sent_memories), *plan.holders}):
+        ids = [each.id for each in plan.sent_memories if each.session == label]
         # The other sessions that share a step record it at the same time.
-        steps = [step.id for step in plan.holders.get(label, ()) if step.id not in recorded]
-        recorded.update(steps)
+        steps = [step.id for step in plan.holders.get(label, ()) if step.id not in recorded_steps]
+        recorded_steps.update(steps)
         if ids or steps:
             nexus.session(label, any_directory=True).forget_memories(ids, steps=steps)
     return [source.remove(memory) for source, memory in plan.matched if source.remove is not None]
@@ -419,9 +476,9 @@ def _hide_file_names(what: str, files: Iterable[str]) -> str:
     return what
 
 
-def list_given_sessions(sent: Iterable[InjectedMemory]) -> list[str]:
+def list_given_sessions(injected: Iterable[InjectedMemory]) -> list[str]:
     """Return the names of the sessions that were given memories, in order."""
-    return sorted({each.session for each in sent})
+    return sorted({each.session for each in injected})
 
 
 class ForgetVerification(NamedTuple):
@@ -430,41 +487,70 @@ class ForgetVerification(NamedTuple):
     Attributes:
         returned: Memories and steps that were forgotten, and that a query still returns.
         repeated: The first words of other memories and steps that may say the same, by their names.
+        limits: Descriptions of what was not compared, for display.
     """
 
     returned: Sequence[str] = ()
     repeated: Mapping[str, str] = {}
+    limits: Sequence[str] = ()
 
 
-def verify_forgotten(nexus: Nexus, given: InjectedMemoryIndex, plan: ForgetPlan) -> ForgetVerification:
+def verify_forgotten(nexus: Nexus, injected_index: InjectedMemoryIndex, plan: ForgetPlan) -> ForgetVerification:
     """Ask the queries again, and compare what they return with what was forgotten.
 
     Later turns of sessions that were given it are compared, too.
     """
-    returned: set[str] = set()
-    repeated: dict[str, str] = {}
-    steps: set[str] = set()
-    for query, question in plan.queries.items():
-        for memory in nexus.recall(query, limit=_MAX_ANSWERS, everywhere=True).memories:
-            if memory.id in plan.ids or memory.source.uri in plan.uris:
-                returned.add(memory.id)
-            elif memory.kind == "episode":
-                names = (memory.source.uri, *STEP_REFERENCE.findall(memory.text))
-                steps |= {name.removeprefix(STEP_PREFIX) for name in names}
-            elif any(fact.are_repeated_in(memory.text, question) for fact in plan.facts):
-                repeated[memory.id] = memory.text
-        steps |= {hit.step for hit in nexus.search(query, limit=_MAX_ANSWERS).hits}
-    returned |= steps & plan.steps
-    turns = {turn.id for each in plan.injected if (turn := given.find_turn(each))}
-    steps |= {step.id for step in given.find_later_steps(plan.injected, is_reply=False)}
-    for name in sorted(steps - plan.steps):
+    found = _ask_queries(nexus, plan)
+    turns = {turn.id for each in plan.injected if (turn := injected_index.find_turn(each))}
+    later = {step.id for step in injected_index.find_later_steps(plan.injected, is_reply=False)}
+    repeated, cut = dict(found.repeated), 0
+    for name in sorted((found.steps | later) - plan.steps):
         step = nexus.ledger.step(name)
         if step is not None:
             text = read_step_text(step)
+            cut += len(text) > MAX_COMPARED_CHARACTERS
             # A message that the memory was recalled for has its words, and need not say it.
             question = text if name in turns else _read_question(nexus.ledger, step)
-            if name not in turns and any(fact.are_repeated_in(question) for fact in plan.facts):
+            if name not in turns and any(fact.is_repeated_by(question) for fact in plan.facts):
                 question = ""  # it says so itself
-            if any(fact.are_repeated_in(text, question) for fact in plan.facts):
+            if any(fact.is_repeated_by(text, question) for fact in plan.facts):
                 repeated[f"{STEP_PREFIX}{name}"] = text
-    return ForgetVerification(sorted(returned), {name: excerpt_text(text) for name, text in repeated.items()})
+    returned = found.returned | (found.steps & plan.steps)
+    long = f"{format_count(cut, 'long turn')} by the first {MAX_COMPARED_CHARACTERS:,} characters"
+    limits = [*plan.limits, *([long] if cut else [])]
+    return ForgetVerification(sorted(returned), {key: excerpt_text(text) for key, text in repeated.items()}, limits)
+
+
+class _FoundAgain(NamedTuple):
+    """What the queries return: removed memories, the texts of those that may say the same, and steps."""
+
+    returned: set[str]
+    repeated: dict[str, str]
+    steps: set[str]
+
+
+def _ask_queries(nexus: Nexus, plan: ForgetPlan) -> _FoundAgain:
+    """Ask the index and the memory sources.
+
+    Sources are asked without the list of forgotten memories, which would hide a step or a note that was not removed.
+    """
+    request = nexus.request()
+    loaded, forgotten = nexus.load(request), read_forgotten_memories(nexus.home)
+    removed = {f"{STEP_PREFIX}{name}" for name in plan.steps} | plan.files
+    found = _FoundAgain(set(), {}, set())
+    for query, question in plan.queries.items():
+        recalled = search_memories(
+            nexus.host, request, loaded, nexus.ledger, query, limit=_MAX_ANSWERS, everywhere=True, unfiltered=True
+        )
+        for memory in recalled.memories:
+            if memory.source.uri in removed:
+                found.returned.add(memory.id)
+            elif forgotten.has(memory):  # only the list can hide it, such as a guide
+                continue
+            elif memory.kind == "episode":
+                names = (memory.source.uri, *STEP_REFERENCE.findall(memory.text))
+                found.steps.update(name.removeprefix(STEP_PREFIX) for name in names)
+            elif any(fact.is_repeated_by(memory.text, question) for fact in plan.facts):
+                found.repeated[memory.id] = memory.text
+        found.steps.update(hit.step for hit in nexus.search(query, limit=_MAX_ANSWERS).hits)
+    return found

@@ -325,8 +325,6 @@ def _describe_import(text: LayerText, path: Path, real: Path) -> str:
     return "" if text.path in {path, real} else f"as {text.path}"
 
 
-NOTE_REMARK = "a note: "
-"""The beginning of the remark about a file that is sent as a memory."""
 MAX_EXPLAINED_FILES = 50
 """Most files that one explanation lists: those that contain a sentence, or those of a directory."""
 MAX_SEARCHED_BYTES = 64 * 1024 * 1024
@@ -363,16 +361,19 @@ class Explanation(NamedTuple):
         place: The file with its line, or "" if there is none.
         remark: The meaning, in a few words.
         readers: For a file, the access of each agent; the one that was asked about comes first.
+        note: For a file that is sent as a memory, its path as the memory has it; "" for others.
     """
 
     subject: str
     place: str
     remark: str
     readers: tuple[FileAccess, ...] = ()
+    note: str = ""
 
     def to_json(self) -> dict[str, object]:
-        """Return the explanation as JSON."""
-        return {**self._asdict(), "readers": [each._asdict() for each in self.readers]}
+        """Return the explanation as JSON, without the note, which the remark describes."""
+        facts = {name: value for name, value in self._asdict().items() if name != "note"}
+        return {**facts, "readers": [each._asdict() for each in self.readers]}
 
 
 class SearchExtent(NamedTuple):
@@ -525,9 +526,9 @@ class _ProjectSearch:
         return {path: how for section in self._context.sections for path, how in section.files.items()}
 
     @cached_property
-    def _notes(self) -> dict[Path, str]:
-        """The files of memories by real path, each with when it is sent."""
-        return {real_path(path): when for path, when in self._find_notes().items()}
+    def _notes(self) -> dict[Path, tuple[Path, str]]:
+        """The files of memories by real path, each with the path of the memory and when it is sent."""
+        return {real_path(path): (path, when) for path, when in self._find_notes().items()}
 
     def explain_path(self, query: str) -> list[Explanation]:
         """Explain a file by its path, relative to the working directory or to the root of the project."""
@@ -698,7 +699,15 @@ class _ProjectSearch:
     def _explain_file(self, path: Path, line: int = 0, sentence: SentenceMatcher | None = None) -> Explanation:
         readers = self._find_readers(path, sentence)
         place = f"{path}:{line}" if line else str(path)
-        return Explanation(str(path), place, self._remark(path, readers), readers)
+        note = self._find_note(path, readers)
+        remark = self._remark(path, readers) if note is None else f"a note: {note[1]}"
+        return Explanation(str(path), place, remark, readers, "" if note is None else str(note[0]))
+
+    def _find_note(self, path: Path, readers: Sequence[FileAccess]) -> tuple[Path, str] | None:
+        """Return the path of a memory in a file that no agent reads, and when it is sent."""
+        if readers[0].status != "unread" or readers[0].reason or self._describe_settings_file(path, readers):
+            return None
+        return self._notes.get(real_path(path))
 
     def _find_readers(self, path: Path, sentence: SentenceMatcher | None = None) -> tuple[FileAccess, ...]:
         content = self._text(path) if sentence else ""
@@ -715,8 +724,6 @@ class _ProjectSearch:
         settings = self._describe_settings_file(path, readers)
         if settings:
             return f"not in the prompt: {settings}"
-        if own.status == "unread" and not own.reason and real_path(path) in self._notes:
-            return f"{NOTE_REMARK}{self._notes[real_path(path)]}"
         is_unread = len(readers) > 1 and all(each.status == "unread" and not each.reason for each in readers)
         kind = (
             describe_unread_file(path, self._admission.root) if is_unread else f"{own.name} does not read {path.name}"

@@ -45,6 +45,8 @@ MAX_SUMMARY_CHARACTERS = 280
 """Characters of a memory in the format `summary`."""
 MIN_SHORTENED_TOKENS = 100
 """A memory is shortened only if this much room is left for it."""
+MEMORY_ID_PREFIX = "memory-"
+"""The beginning of the id of a section that is a recalled memory."""
 SOURCE_FINDING = "memory-source"
 UNREORDERED_MEMORIES = 10
 """The first memories by words, which vectors do not move: measured, they are right more often than vectors are."""
@@ -105,11 +107,13 @@ class RecallExclusions(NamedTuple):
         uris: Files and steps (`step:<id>`) in the prompt and the history.
         memories: The ids of memories that earlier turns injected.
         forgotten: True for a memory that the user asked to forget.
+        keeps_repeated: True to keep a memory that the message repeats word for word.
     """
 
     uris: Collection[str] = ()
     memories: Collection[str] = ()
     forgotten: Callable[[Memory], bool] = lambda _memory: False
+    keeps_repeated: bool = False
 
     def has(self, memory: Memory) -> bool:
         """True if a memory must not be injected."""
@@ -173,7 +177,7 @@ def recall_memories(
 
     def is_known(memory: Memory) -> bool:
         """True if the model has read a memory, or the message repeats it."""
-        return _normalize_text(memory.text) in message or known.has(memory)
+        return known.has(memory) or (not known.keeps_repeated and _normalize_text(memory.text) in message)
 
     for name in sources:
         if names is not None and name not in names:
@@ -212,6 +216,7 @@ def search_memories(
     limit: int,
     everywhere: bool = False,
     facets: Sequence[str] = (),
+    unfiltered: bool = False,
 ) -> RecallResult:
     """Search the memory sources for a text, without a minimum score.
 
@@ -224,6 +229,7 @@ def search_memories(
         limit: Most memories to return.
         everywhere: True for memories of all directories, whatever the settings say.
         facets: Only memories with one of these facts; () for all.
+        unfiltered: True for all that sources have: forgotten memories, too, and those that the text repeats.
 
     Raises:
         FileError: The list of forgotten memories cannot be read.
@@ -242,7 +248,9 @@ def search_memories(
     if tip is not None:  # the session asks for the one it talks to
         request = replace(request, source=find_sender(ledger, tip.turn))
     query = replace(build_memory_query(text, options, request), limit=limit, required_facets=required)
-    known = RecallExclusions(forgotten=read_forgotten_memories(request.home).has)
+    known = RecallExclusions(keeps_repeated=True)
+    if not unfiltered:
+        known = RecallExclusions(forgotten=read_forgotten_memories(request.home).has)
     names, embedder = options.sources, options.embedder
     found = recall_memories(host, request, loaded, ledger, query, names=names, embedder=embedder, known=known)
     sources = host.memory_sources(request, loaded, ledger)
@@ -432,7 +440,7 @@ def build_memory_section(memory: Memory, form: str = "raw", *, rank: int = 0, ch
     elif characters and len(text) > characters:
         text = f"{text[:characters]}… (`nexus memory show {memory.id}` has all of it)"
     return Section(
-        id=f"memory-{memory.id}",
+        id=f"{MEMORY_ID_PREFIX}{memory.id}",
         title=f"Recalled {memory.kind}{f': {shorten(_clean_line(memory.title), 80)}' if memory.title else ''}",
         text=_format_structured(memory, text) if form == "structured" else _format_raw(memory, text),
         kind="memory",

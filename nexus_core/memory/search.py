@@ -69,6 +69,8 @@ MAX_SENDER_RESULTS = 400
 """Turns that are ranked if those of other senders are among the first ones."""
 MIN_REPEATED_CHARACTERS = 40
 """Characters of a snippet from which on another hit of its session with the same one is left out."""
+_POSTINGS_PER_TURN = 4
+"""Steps with a word that are read for each turn that is counted: those of one turn repeat its words."""
 _MAX_FAILURE_CHARACTERS = 300
 _MAX_SNIPPET_SOURCE = 20_000
 """Characters of a message in which a snippet is looked for."""
@@ -245,6 +247,36 @@ def map_facet_steps(
         return [cache[each.facts] for each in held if each.facts in cache]
 
     return _read_index(ledger, list_results, ignore_progress, unsearched=excluded)
+
+
+def count_turns_with(
+    ledger: Ledger, stems: Collection[str], *, most: int, is_excluded: Callable[[Step], bool] = lambda _step: False
+) -> dict[str, int]:
+    """Return the number of turns that have each stem, without ranking them.
+
+    Args:
+        ledger: The ledger.
+        stems: Stems of words.
+        most: The number from which on more turns of a stem need not be counted.
+        is_excluded: True for a step that does not count.
+    """
+
+    def count(index: StepIndex, read_steps: StepReader) -> dict[str, int]:
+        counts, turns = dict.fromkeys(stems, 0), dict[int, str]()
+        pending, limit = [*counts], _POSTINGS_PER_TURN * most
+        spans = index.find_all()
+        while pending and spans:
+            found = dict(zip(pending, index.find_postings(pending, spans, limit), strict=True))
+            new = {place >> 1 for places in found.values() for place in places} - turns.keys()
+            facts = index.read_facts([(id_, id_) for id_ in sorted(new)])
+            steps = read_steps([ScoredStep(0.0, id_, facts[id_]) for id_ in facts])
+            turns |= {id_: "" if is_excluded(step) else step.turn for id_, step in steps.items()}
+            counts |= {stem: len({turns.get(place >> 1, "") for place in found[stem]} - {""}) for stem in pending}
+            pending = [stem for stem in pending if counts[stem] < most and len(found[stem]) >= limit]
+            limit *= _POSTINGS_PER_TURN
+        return {stem: min(number, most) for stem, number in counts.items()}
+
+    return _read_index(ledger, count, ignore_progress)
 
 
 def _read_index(

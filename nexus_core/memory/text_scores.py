@@ -11,7 +11,7 @@ from functools import lru_cache
 from math import log
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core.memory.words import find_query_words, find_stems, split_words
+from nexus_core.memory.words import find_query_words, find_stems, find_text_stems, split_words
 from nexus_core.text.secrets import redact_beginning
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def rank_texts(
     if not asked or not texts:
         return []
     named = {stem for name in entities for stem in find_stems(split_words(name))}
-    found = [_find_text_stems(text) & asked.keys() for text in texts]
+    found = [_find_redacted_stems(text) & asked.keys() for text in texts]
     total = len(texts) + _PRIOR_TEXTS
     weights: dict[str, float] = {}
     for stem in asked:
@@ -84,6 +84,6 @@ def rank_texts(
 
 
 @lru_cache(maxsize=4096)  # the texts of a source are the same in every turn
-def _find_text_stems(text: str) -> frozenset[str]:
+def _find_redacted_stems(text: str) -> frozenset[str]:
     # The words that match are shown and stored as the reason of a memory: a secret must not be one.
-    return frozenset(find_stems(split_words(redact_beginning(text, MAX_TEXT_CHARACTERS))))
+    return find_text_stems(redact_beginning(text, MAX_TEXT_CHARACTERS))

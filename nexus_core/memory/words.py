@@ -102,6 +102,11 @@ def find_stems(words: Iterable[str]) -> dict[str, None]:
     return found
 
 
+def find_text_stems(text: str) -> frozenset[str]:
+    """Return the different stems of a text, without stop words."""
+    return frozenset(find_stems(split_words(text)))
+
+
 def find_shared_stems(text: str, stems: Collection[str]) -> set[str]:
     """Return those of some stems that a text has."""
     # A stem is the beginning of its word, but perhaps for the last character (city: citi), so that few need to be made.

@@ -12,6 +12,7 @@ from nexus_core.ledger.codec import compute_blob_digest
 from nexus_core.memory.forgotten_memories import read_forgotten_memories
 from nexus_core.memory.recall import (
     MAX_MEMORIES,
+    MEMORY_ID_PREFIX,
     MIN_MEMORY_SCORE,
     SOURCE_FINDING,
     RecallExclusions,
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
     from nexus_core.types.prompt import Section
     from nexus_core.types.request import Request
 
-MEMORY_ID_PREFIX = "memory-"
-"""The beginning of the id of a section that is a recalled memory."""
 _EPISODE_TITLE = "Recalled episode"
 
 
@@ -326,26 +325,7 @@ def list_injected_memories(ledger: Ledger, record: SessionRecord) -> list[Inject
     return list(found.values())
 
 
-def find_sessions_with(ledger: Ledger, steps: Collection[Step]) -> Iterator[tuple[SessionRecord, list[Step]]]:
-    """Yield the sessions that have some steps, each with these; forks share steps."""
-    for record in ledger.sessions(status=None) if steps else ():
-        ends = {} if record.tip is None else _find_branch_ends(ledger, record.tip)
-        if inside := [step for step in steps if step.position <= ends.get(step.branch, -1)]:
-            yield record, inside
-
-
-def _find_branch_ends(ledger: Ledger, tip: str) -> dict[str, int]:
-    """Return the last position of a thread on each of its branches."""
-    ends: dict[str, int] = {}
-    end = ledger.step(tip)
-    while end is not None:
-        ends[end.branch] = end.position
-        first = ledger.step(end.branch)
-        end = None if first is None or first.parent is None else ledger.step(first.parent)
-    return ends
-
-
-def find_forgotten(ledger: Ledger, thread: Sequence[Step]) -> tuple[set[str], set[str]]:
+def find_forgotten_since(ledger: Ledger, thread: Sequence[Step]) -> tuple[set[str], set[str]]:
     """Return the memories and steps that were forgotten after the first step of a thread."""
     ids: set[str] = set()
     steps: set[str] = set()

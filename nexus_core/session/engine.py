@@ -17,7 +17,6 @@ from nexus_core.dialects.fields import read_flag, read_text, read_texts
 from nexus_core.errors import (
     BudgetError,
     ConflictError,
-    LedgerError,
     PendingToolCallsError,
     TurnError,
     UnknownNameError,
@@ -45,7 +44,7 @@ from nexus_core.session.record import (
 from nexus_core.session.session_thread import SessionThread
 from nexus_core.session.workers import build_report_step, find_worker_report
 from nexus_core.thread.calibration import CountedCall
-from nexus_core.thread.lookup import find_step, read_step_id
+from nexus_core.thread.lookup import find_sessions_with, find_step, read_step_id
 from nexus_core.thread.state import (
     MARKER_KINDS,
     MAX_APPEND_ATTEMPTS,
@@ -318,24 +317,7 @@ class Engine:
     def fork(self, label: str, at: str | RecordedStep | Step | None) -> Operation[Engine]:
         """Create a session that branches off after a closed turn, by default the last."""
         turn = None if at is None else read_step_id(at, "at")
-        forked = Engine((yield from blocking(self._thread.fork, read_label(label), turn)))
-        yield from blocking(forked._inherit_forgotten, self.label)
-        return forked
-
-    def _inherit_forgotten(self, origin: str) -> None:
-        """Record what the session that this was forked from has forgotten since."""
-        from nexus_core.request.memories import find_forgotten
-
-        ledger = self._thread.runtime.ledger
-        record, head = ledger.session(origin), self._thread.read().tip
-        if record is None or record.tip is None or head is None or record.tip == head.id:
-            return
-        try:
-            memories, steps = find_forgotten(ledger, ledger.thread(record.tip, first=head.id))
-        except LedgerError:  # later steps are damaged, and a fork of what is before them is the way out
-            return
-        shared = [name for name in sorted(steps) if find_step(ledger, name, head)]
-        self._append_forget_step(frozenset(memories), shared)
+        return Engine((yield from blocking(self._thread.fork, read_label(label), turn)))
 
     def spawn(self, arguments: SpawnArguments) -> Operation[Engine]:
         """Create or reopen a worker; one that has finished reports its result again."""
@@ -403,8 +385,6 @@ class Engine:
 
     def forget_memories(self, ids: Iterable[str], *, steps: Iterable[str] = ()) -> Operation[bool]:
         """Send some memories no more, and take steps out of the index; False if nothing changes."""
-        from nexus_core.request.memories import find_sessions_with
-
         runtime, names = self._thread.runtime, frozenset(read_texts(ids, "ids"))
         named = read_texts(steps, "steps")
 

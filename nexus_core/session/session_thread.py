@@ -5,15 +5,17 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from logging import getLogger
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from nexus_core.compaction.trigger import find_trigger, read_compaction_options
-from nexus_core.errors import ConfigError, ConflictError, FileError, NexusError, SessionExistsError
+from nexus_core.errors import ConfigError, ConflictError, FileError, LedgerError, NexusError, SessionExistsError
 from nexus_core.request.build import build_request, plan_call
 from nexus_core.request.cache_report import get_cache_report
 from nexus_core.request.input import PROFILE_FIELD, inherit_user_profile
+from nexus_core.request.memories import build_forget_step, find_forgotten_since, list_injected_memories
 from nexus_core.request.prefix import MissingBlobError, StoredStaticContext, prefix_matches, read_tools
 from nexus_core.request.runtime import MAX_RESULT_TOKENS
 from nexus_core.session.options import get_mode
@@ -24,7 +26,7 @@ from nexus_core.text.console import format_count
 from nexus_core.text.safety import visible_line
 from nexus_core.thread.cache import NullSizer, ThreadCache
 from nexus_core.thread.calibration import CountedCall, learn_sample
-from nexus_core.thread.lookup import find_turn_end
+from nexus_core.thread.lookup import find_step, find_turn_end
 from nexus_core.thread.projection import ReadLimits, read_thread
 from nexus_core.thread.state import (
     MAX_APPEND_ATTEMPTS,
@@ -426,8 +428,35 @@ class SessionThread:
         if at is not None:
             head = find_turn_end(self._ledger, record or SessionRecord(label=self.label), at).id
         payload = payload.without("parent", "call")  # it answers no tool call
-        self._ledger.create(label, head=head, origin=self.label, data=payload.to_json())
+        forgotten = [] if record is None or head is None else self._build_inherited_forget_steps(record, head)
+        # One transaction: a fork that was created alone would send again what was forgotten since.
+        self._ledger.create(label, head=head, origin=self.label, data=payload.to_json(), steps=forgotten)
         return SessionThread(self.runtime, label, self.options)
+
+    def _build_inherited_forget_steps(self, record: SessionRecord, head: str) -> list[NewStep]:
+        """Return the step by which a fork forgets what the session has forgotten since a step, if it has.
+
+        If that cannot be read, the fork leaves out every memory that it was given.
+        """
+        tip = self._ledger.step(head)
+        if tip is None or record.tip is None or record.tip == head:
+            return []
+        forked = replace(record, head=head, tip=head, open_turn=None)
+        state = SessionState(forked, tip, Turn(ThreadCache(self._ledger).read_turn(head)))
+        try:
+            memories, steps = find_forgotten_since(self._ledger, self._ledger.thread(record.tip, first=head))
+        except LedgerError as error:  # later steps are damaged, and a fork of what is before them is the way out
+            what = "what session %r has forgotten cannot be read (%s), so its fork leaves out all memories"
+            getLogger("nexus_core.session").warning(what, record.label, error.what)
+            memories, steps = {each.id for each in list_injected_memories(self._ledger, forked)}, set()
+        shared = [name for name in sorted(steps) if find_step(self._ledger, name, tip)]
+        built = build_forget_step(self._ledger, state, memories, shared)
+        if built is None:
+            return []
+        step, blob = built
+        if blob:
+            self._ledger.put_blob(blob)
+        return [continue_step(tip, each) for each in self._count([step], state)]
 
     def spawn(self, orders: SpawnArguments) -> SessionThread:
         """Return a worker's session, created if it does not exist."""

@@ -19,14 +19,14 @@ _MARK = r"[*_`~|\\\[\]]|(?<=\])\([^()\s]{0,2000}\)"
 _GAP = rf"(?:\n{_LINE_START}|[^\S\n]|{_MARK})"
 _TOKEN = re.compile(r"\u2026|\.\.\.|\w+|[^\w\s]")
 _ELLIPSIS = ("\u2026", "...")
-# Scripts without blanks between words, so that a word may end anywhere: Thai and Lao, Burmese, Khmer; then Japanese and
-# Chinese.
-_UNSPACED = (
+UNSPACED_SCRIPTS = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
     "\u3040-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
+"""Scripts without blanks between words, so that a word may end anywhere, as ranges of a character class: Thai and Lao,
+Burmese, Khmer; then Japanese and Chinese."""
 # Without the underscore, which is decoration.
-_LETTER = rf"[^\W_{_UNSPACED}]"
+_LETTER = rf"[^\W_{UNSPACED_SCRIPTS}]"
 _IS_LETTER = re.compile(_LETTER).match
 _DECORATION = re.compile(rf"(?m)^{_LINE_START}|{_MARK}")
 

@@ -13,7 +13,7 @@ from nexus_core.thread.state import RecordedStep
 from nexus_core.types.ledger import Step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
     from nexus_core.types.ledger import Ledger, SessionRecord
 
@@ -81,11 +81,28 @@ def is_in_thread(ledger: Ledger, step: Step, tip: Step) -> bool:
 
     Reads one or two steps for each branch in between.
     """
+    end = next((each for each in _walk_branch_ends(ledger, tip) if each.branch == step.branch), None)
+    return end is not None and step.position <= end.position
+
+
+def _walk_branch_ends(ledger: Ledger, tip: Step) -> Iterator[Step]:
+    """Yield the last step of a thread on each of its branches, newest first."""
     end: Step | None = tip
-    while end is not None and end.branch != step.branch:
+    seen: set[str] = set()
+    while end is not None and end.branch not in seen:  # a damaged ledger may have a circle
+        seen.add(end.branch)
+        yield end
         first = ledger.step(end.branch)
         end = None if first is None or first.parent is None else ledger.step(first.parent)
-    return end is not None and step.position <= end.position
+
+
+def find_sessions_with(ledger: Ledger, steps: Collection[Step]) -> Iterator[tuple[SessionRecord, list[Step]]]:
+    """Yield the sessions that have some steps, each with these; forks share steps."""
+    for record in ledger.sessions(status=None) if steps else ():
+        tip = None if record.tip is None else ledger.step(record.tip)
+        ends = {} if tip is None else {end.branch: end.position for end in _walk_branch_ends(ledger, tip)}
+        if inside := [step for step in steps if step.position <= ends.get(step.branch, -1)]:
+            yield record, inside
 
 
 def find_turn_steps(ledger: Ledger, first: Step) -> list[Step]:
@@ -93,11 +110,9 @@ def find_turn_steps(ledger: Ledger, first: Step) -> list[Step]:
 
     Only `first` if no session's thread contains it.
     """
-    for record in ledger.sessions(status=None):
-        tip = None if record.tip is None else ledger.step(record.tip)
-        if tip is not None and is_in_thread(ledger, first, tip):
-            back = takewhile(lambda step: step.position >= first.position, walk_back(ledger, tip.id))
-            return [step for step in back if step.turn == first.turn][::-1]
+    for record, _ in find_sessions_with(ledger, [first]):
+        back = takewhile(lambda step: step.position >= first.position, walk_back(ledger, record.tip or ""))
+        return [step for step in back if step.turn == first.turn][::-1]
     return [first]
 
 

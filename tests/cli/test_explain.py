@@ -959,6 +959,23 @@ def test_note_is_recalled_when_it_matches_and_names_its_sessions(cli: Cli, work:
     assert all(line.endswith(f"{remark}; sent in session s1") for line in (*by_sentence.splitlines(), by_path.strip()))
 
 
+def test_note_before_the_history_names_its_sessions(cli: Cli, work: Path, nexus_home: Path, notes: list[Path]) -> None:
+    settings = {"memory": {"enabled": True, "position": "before_history"}}
+    write_files(nexus_home, {"config.json": json.dumps(settings)})
+    with Nexus(work) as nexus:
+        nexus.session("s1", model="gpt-4o").ask("Do codes live five minutes?")
+
+    assert cli("explain", str(notes[0])).out.strip().endswith("; sent in session s1")
+
+
+def test_note_names_its_sessions_when_it_is_asked_for_through_a_link(cli: Cli, work: Path, notes: list[Path]) -> None:
+    with Nexus(work) as nexus:
+        nexus.session("s1", model="gpt-4o").ask("Do tokens live five minutes?")
+    (work / "linked").symlink_to(notes[1].parent)
+
+    assert cli("explain", "linked/auth.md").out.strip().endswith("; sent in session s1")
+
+
 def test_note_without_memories_says_what_switches_them_on(cli: Cli, notes: list[Path], nexus_home: Path) -> None:
     write_files(nexus_home, {"config.json": "{}"})
 

@@ -554,6 +554,24 @@ def test_explain_names_the_step_and_the_session_of_a_rule(cli: Cli, work: Path) 
     assert found["remark"] == "a rule from session earlier: recalled when it matches a message"
 
 
+@pytest.mark.parametrize(("query", "is_found"), [("the linter", True), ("inter", False), ("**linter** before", True)])
+def test_explain_finds_a_rule_by_whole_words(cli: Cli, note: Path, work: Path, *, query: str, is_found: bool) -> None:
+    state_rule(work)
+
+    found = json.loads(cli("explain", query, "--json").out)["explanations"]
+
+    assert note.exists()
+    assert any(each["subject"] == RULE for each in found) == is_found
+
+
+def test_explain_says_that_the_list_of_forgotten_memories_is_damaged(cli: Cli, note: Path, nexus_home: Path) -> None:
+    write_files(nexus_home, {"memory/forgotten.json": "{"})
+
+    outcome = cli("explain", str(note))
+
+    assert outcome.err.count("no memory is explained: the list of forgotten memories cannot be read") == 1
+
+
 def test_explain_names_the_file_and_the_reason_of_a_memory(cli: Cli, note: Path, work: Path) -> None:
     with open_nexus(work) as nexus:
         nexus.session("main", model="gpt-4o").ask(QUESTION)

@@ -15,6 +15,7 @@ import pytest
 
 from nexus_core import Nexus
 from nexus_core.cli import forget_plan
+from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.memory.forgotten_memories import read_forgotten_memories
 from nexus_core.session.engine import Engine
 from nexus_core.testing import write_files
@@ -162,6 +163,71 @@ def test_forget_does_not_name_turns_for_common_words(cli: Cli, note: Path, work:
     assert (code, report["may_repeat"]) == (0, [])
 
 
+def test_forget_keeps_a_reply_that_shares_a_common_word_with_a_long_session(cli: Cli, note: Path, work: Path) -> None:
+    note.unlink()
+    others = [f"The server of the blue team is up and well again, {number}." for number in range(12)]
+    texts = [*(f"server down, {number}" for number in range(150)), "The osprey runs on the server heron."]
+    with Nexus(work, defaults=False) as nexus:
+        for name, said in (("other", others), ("long", texts)):
+            steps = [NewStep(kind="turn", closes=True, messages=(Message("user", text),)) for text in said]
+            nexus.ledger.create(name, data={"cwd": str(work)}, steps=steps)
+    assert "heron" in talk(work, "given", "What does the osprey run on?", "Please restart the server.")
+
+    _, report = forget(cli, "long")
+
+    assert len(report["steps"]) == len(texts)
+    assert "restart" in find_texts(cli, "restart")
+
+
+def test_forget_reports_a_note_that_its_source_did_not_remove(
+    cli: Cli, note: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [memory] = json.loads(cli("memory", "list", "--json").out)["memories"]
+    monkeypatch.setattr(Path, "unlink", lambda *_given, **_named: None)
+
+    code, report = forget(cli, str(note))
+
+    assert (code, report["still_found"]) == (1, [memory["id"]])
+
+
+def test_forget_reports_a_step_that_is_still_in_the_index(
+    cli: Cli, note: Path, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note.unlink()
+    talk(work, "first", "The parrot invoice is number 4471.", "Yes.")
+    monkeypatch.setattr(Engine, "_append_forget_step", lambda *_given: True)
+
+    code, report = forget(cli, "parrot invoice")
+
+    assert code == 1
+    assert set(report["steps"]) < set(report["still_found"])  # and the memory that it is
+
+
+def test_forget_says_what_it_did_not_compare(cli: Cli, note: Path, work: Path) -> None:
+    note.write_text(" ".join(f"word{number}" for number in range(60)), encoding="utf-8")
+    with Nexus(work, defaults=False) as nexus:
+        messages = (Message("user", f"word1 word2 in report {number}.") for number in range(60))
+        steps = [NewStep(kind="turn", closes=True, messages=(message,)) for message in messages]
+        nexus.ledger.create("one", data={"cwd": str(work)}, steps=steps)
+
+    _, shown = forget(cli, "word1 word2", "--dry-run")
+    outcome = cli("memory", "forget", "word1 word2", "--yes")
+
+    limits = ["50 of 61 questions are asked", "1 long text by the first 48 different words"]
+    assert shown["limits"] == limits
+    assert f"not everything can be compared: {'; '.join(limits)}" in outcome.err
+
+
+def test_forget_says_how_many_texts_it_compared(cli: Cli, note: Path, nexus_home: Path) -> None:
+    names = [f"memory/parrot-{number}.md" for number in range(25)]
+    write_files(nexus_home, {name: f"Parrot note {name}." for name in names})
+
+    _, report = forget(cli, "parrot note")
+
+    assert note.exists()
+    assert (len(report["deleted_files"]), report["limits"]) == (25, ["20 of 26 forgotten texts are compared"])
+
+
 def test_the_report_of_forget_is_what_was_forgotten(cli: Cli, note: Path, work: Path, nexus_home: Path) -> None:
     talk(work, "first", QUESTION, "It runs on osprey-17.")
     talk(work, "second", "Is osprey-17 down?", "Yes, osprey-17 is down.")
@@ -249,11 +315,11 @@ def test_an_episode_on_an_older_list_of_forgotten_memories_stays_forgotten(
 
 
 @pytest.mark.parametrize("text", ["a", "the", "ab1", "the and", "…"])
-def test_forget_refuses_a_text_that_is_nearly_everywhere(cli: Cli, note: Path, text: str) -> None:
+def test_forget_refuses_a_text_of_few_letters_or_stop_words(cli: Cli, note: Path, text: str) -> None:
     outcome = cli("memory", "forget", text, "--yes")
 
     assert outcome.code == 2
-    assert "is no id" in outcome.err
+    assert "is not an id, and as a text it is shorter than four letters" in outcome.err
     assert note.exists()
 
 
@@ -292,6 +358,33 @@ def test_forget_a_text_finds_both_forms_of_its_accents(cli: Cli, work: Path, sto
     assert "lumi" not in find_texts(cli, "lumiere").lower()
 
 
+@pytest.mark.parametrize(
+    ("text", "inside"),
+    [
+        ("ứng dụng", "cứng dụng"),
+        ("\u1f04\u03bd\u03b5\u03bc\u03bf\u03c2", "\u03ba\u1f04\u03bd\u03b5\u03bc\u03bf\u03c2"),
+        ("зонт", "горизонт"),
+    ],
+)
+def test_forget_a_text_means_whole_words_of_every_script_with_spaces(
+    cli: Cli, work: Path, text: str, inside: str
+) -> None:
+    talk(work, "one", f"Report: {inside} 17.")
+    talk(work, "two", f"Report: {text} 18.")
+
+    assert len(forget(cli, text)[1]["steps"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "inside"),
+    [("会議室", "第二会議室です"), ("ห้องประชุม", "ที่ห้องประชุมใหญ่"), ("ｶﾀｶﾅ", "全ｶﾀｶﾅ名"), ("서버", "서버는")],
+)
+def test_forget_a_text_finds_it_where_no_space_follows(cli: Cli, work: Path, text: str, inside: str) -> None:
+    talk(work, "one", f"Report: {inside} 17.")
+
+    assert len(forget(cli, text)[1]["steps"]) == 1
+
+
 @pytest.mark.parametrize("text", ["ÜBER-quokka", "stra\u00dfe", "\u212aelvin quokka", 'say "quokka"', "\\quokka\\"])
 def test_forget_a_text_finds_it_in_the_arguments_of_tools(cli: Cli, work: Path, text: str) -> None:
     call = ToolCall(id="1", name="write", arguments={"path": [{text.upper(): 1}]})
@@ -317,7 +410,40 @@ def test_forget_refuses_a_name_that_two_notes_have(cli: Cli, note: Path, work: P
     outcome = cli("memory", "forget", "nightly-backup.md", "--yes")
 
     assert (outcome.code, note.exists()) == (2, True)
-    assert "2 notes are called 'nightly-backup.md'" in outcome.err
+    assert f"'nightly-backup.md' could mean 2 things: {note}, {work}/.nexus3" in outcome.err
+
+
+def test_forget_asks_whether_a_memory_or_a_session_is_meant(cli: Cli, note: Path, work: Path) -> None:
+    [memory] = json.loads(cli("memory", "list", "--json").out)["memories"]
+    name = memory["id"][:6]
+    talk(work, name, "What is new, said the parrot?")
+
+    outcome = cli("memory", "forget", name, "--yes")
+
+    assert outcome.code == 2
+    assert f"{name!r} could mean 2 things: {memory['id']}, session:{name}" in outcome.err
+    assert NOTE in cli("memory", "show", name).out
+    assert forget(cli, f"session:{name}")[1]["target"] == f"session {name}"
+    assert (forget(cli, memory["id"])[0], note.exists()) == (0, False)
+
+
+def test_forget_a_text_finds_it_in_the_title_of_a_note(cli: Cli, nexus_home: Path) -> None:
+    write_files(nexus_home, {"memory/nightly-backup.md": "It runs on osprey-17.\n"})
+
+    code, _ = forget(cli, "nightly backup")
+
+    assert (code, (nexus_home / "memory/nightly-backup.md").exists()) == (0, False)
+
+
+def test_show_refuses_a_title_that_two_notes_have(cli: Cli, note: Path, work: Path) -> None:
+    write_files(work, {".nexus3/memory/nightly-backup.md": "Something else.\n"})
+    ids = [each["id"] for each in json.loads(cli("memory", "list", "--json").out)["memories"]]
+
+    outcome = cli("memory", "show", "nightly backup")
+
+    assert note.exists()
+    assert outcome.code == 2
+    assert all(id_ in outcome.err for id_ in ids)
 
 
 def test_forget_says_that_a_file_which_is_not_a_note_is_a_text(cli: Cli, work: Path) -> None:
@@ -357,7 +483,18 @@ def test_the_question_shows_the_first_words_and_no_means_nothing(
 
     assert outcome.err.index(NOTE) < outcome.err.index("Forget it?")
     assert ("Nothing was forgotten." in outcome.err, note.exists()) == (reply == "n", reply == "n")
-    assert ("Forgotten: 1 place." in outcome.err) == (reply == "y")
+    assert ("Forgotten: 1 item." in outcome.err) == (reply == "y")
+
+
+@pytest.mark.parametrize("reply", ["n", "y"])
+def test_json_of_forget_tells_a_refusal_from_a_dry_run(
+    cli: Cli, note: Path, monkeypatch: pytest.MonkeyPatch, reply: str
+) -> None:
+    _, shown = forget(cli, str(note), "--dry-run")
+    answered = json.loads(answer(cli, monkeypatch, reply, "memory", "forget", str(note), "--json").out)
+
+    assert (shown["dry_run"], shown["forgotten"]) == (True, False)
+    assert (answered["dry_run"], answered["forgotten"]) == (False, reply == "y")
 
 
 # ---- sessions that share steps --------------------------------------------------------------------------------------
@@ -434,6 +571,30 @@ def test_a_fork_of_an_earlier_turn_inherits_what_was_forgotten(
     assert cli("ledger", "verify").code == 0
 
 
+@pytest.mark.parametrize("position", ["after_history", "before_history"])
+def test_a_fork_before_damaged_steps_leaves_out_all_memories(
+    cli: Cli, note: Path, work: Path, nexus_home: Path, caplog: pytest.LogCaptureFixture, *, position: str
+) -> None:
+    settings = {"memory": {"enabled": True, "position": position}}
+    write_files(nexus_home, {"config.json": json.dumps(settings)})
+    talk(work, "orig", QUESTION, "It runs on osprey-17.")
+    talk(work, "orig", "And bananas?", "Fine.")
+    with Nexus(work, defaults=False) as nexus:
+        first, last = (step.id for step in nexus.ledger.steps() if step.kind == "reply")
+    forget(cli, str(note))
+    with closing(sqlite3.connect(nexus_home / "ledger.db")) as connection, connection:
+        for (name,) in connection.execute("select name from sqlite_master where type = 'trigger'").fetchall():
+            connection.execute(f"drop trigger {name}")
+        connection.execute("update steps set data = '{' where id = ?", (last,))
+
+    with Nexus(work, defaults=False) as nexus:
+        forked = nexus.session("orig").fork("fork", at=first)
+        calls = "".join(message.content for message in forked.ask("And apples?").messages)
+
+    assert NOTE not in calls
+    assert "what session 'orig' has forgotten cannot be read" in caplog.text
+
+
 def test_a_fork_in_memory_stays_forgotten_when_the_other_is_deleted(work: Path) -> None:
     with Nexus(work, defaults=False, ledger="memory:") as nexus:
         session = nexus.session("orig", model="gpt-4o")
@@ -478,6 +639,25 @@ POINTS = [
     *[(Engine, "_append_forget_step", count, is_after) for count in range(5) for is_after in (False, True)],
     *[(Path, "unlink", 0, is_after) for is_after in (False, True)],
 ]
+
+
+def test_a_fork_that_was_interrupted_has_forgotten_the_same(
+    cli: Cli, note: Path, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk(work, "orig", QUESTION, "It runs on osprey-17.")
+    talk(work, "orig", "And bananas?", "Fine.")
+    with Nexus(work, defaults=False) as nexus:
+        first = next(step.id for step in nexus.ledger.steps() if step.kind == "reply")
+    forget(cli, str(note))
+
+    with Nexus(work, defaults=False) as nexus, monkeypatch.context() as patched:
+        interrupt(patched, StoreLedger, "create", 0, is_after=True)
+        with pytest.raises(Killed):
+            nexus.session("orig").fork("fork", at=first)
+
+    assert NOTE not in talk(work, "fork", "And apples?")
+    with Nexus(work, defaults=False) as nexus:
+        assert NOTE not in "".join(message.content for message in nexus.session("fork").next().messages)
 
 
 @pytest.mark.parametrize(("owner", "name", "count", "is_after"), POINTS)

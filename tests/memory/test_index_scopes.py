@@ -12,7 +12,11 @@ from pathlib import Path
 import pytest
 
 from nexus_core import Nexus
+from nexus_core.memory.search import count_turns_with
+from nexus_core.memory.words import get_index_stem
 from nexus_core.testing import write_files
+from nexus_core.types.ledger import NewStep
+from nexus_core.types.messages import Message
 from tests.conftest import Cli
 from tests.session.support import says
 
@@ -90,3 +94,20 @@ def test_session_in_a_directory_whose_name_is_not_unicode_is_found(
     assert not any(PARROT in found for found in find_texts(cli, "parrot invoice"))
     assert cli("session", "delete", "one", "--yes").code == 0
     assert not any(record.name.startswith("nexus_core.memory") for record in caplog.records)
+
+
+@pytest.mark.parametrize("ledger", ["memory:", None])
+def test_turns_with_a_word_are_counted_past_excluded_ones(work: Path, ledger: str | None) -> None:
+    texts = {"old": "An old server waits.", "new": "The new servers run."}
+    with Nexus(work, defaults=False, ledger=ledger) as nexus:
+        for name, count in (("old", 12), ("new", 90)):
+            messages = (Message("user", texts[name]) for _ in range(count))
+            steps = [NewStep(kind="turn", closes=True, messages=(message,)) for message in messages]
+            nexus.ledger.create(name, steps=steps)
+        record = nexus.ledger.session("new")
+        new = {step.id for step in nexus.ledger.thread(record.tip if record and record.tip else "")}
+        stems = [get_index_stem(word) for word in ("server", "run", "wait", "parrot")]
+
+        counts = count_turns_with(nexus.ledger, stems, most=10, is_excluded=lambda step: step.id in new)
+
+    assert counts == dict(zip(stems, (10, 0, 10, 0), strict=True))

@@ -549,8 +549,8 @@ def test_more_notes_than_are_read_are_named_and_not_added(cli: Cli, nexus_home: 
     found = cli("memory", "search", "topic7")
 
     assert (added.code, found.code) == (3, 0)
-    assert "there are 2,000 notes, and more are not read" in added.err
-    assert "only the first 2,000 notes by name are read; left out: 1" in found.err
+    assert "there are 2,001 notes; only 2,000 are read" in added.err
+    assert "there are 2,001 notes; only the first 2,000 by name are read" in found.err
 
 
 # ---- wrong arguments ------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from nexus_core.errors import TurnError, UsageError
 from nexus_core.ledger.in_memory import MemoryLedger
 from nexus_core.ledger.ledger import StoreLedger, walk_back
 from nexus_core.thread.cache import ThreadCache
-from nexus_core.thread.lookup import find_turn_end, is_in_thread
+from nexus_core.thread.lookup import find_sessions_with, find_turn_end, is_in_thread
 from nexus_core.thread.state import add_turn, count_turns
 from nexus_core.types.ledger import NewStep, Step
 from tests.ledger.test_verify import tamper
@@ -71,6 +71,19 @@ def test_only_what_is_before_a_step_is_in_its_thread(ledger: MemoryLedger) -> No
     found = [step.messages[0].content for step in (*main, *fork, *deep, *other) if is_in_thread(ledger, step, deep[0])]
 
     assert found == ["one", "two", "four", "six"]
+
+
+@pytest.mark.parametrize("kept_in", ["sqlite"], indirect=True)
+def test_a_thread_of_a_damaged_ledger_with_a_circle_ends(ledger: StoreLedger, tmp_path: Path) -> None:
+    main = add_turns(ledger, "main", "one", "two")
+    ledger.create("fork", head=main[0].id)
+    fork = add_turns(ledger, "fork", "three", "four")
+    [other] = add_turns(ledger, "other", "five")
+    edit = "update steps set parent = ? where id = ?"
+    tamper(tmp_path / "ledger.db", lambda file: file.execute(edit, [fork[1].id, main[0].id]))
+
+    assert not is_in_thread(ledger, other, fork[1])
+    assert {record.label for record, _ in find_sessions_with(ledger, main)} == {"fork", "main"}
 
 
 def test_a_turn_ends_where_it_was_closed(open_session: OpenSession, ledger: MemoryLedger) -> None:

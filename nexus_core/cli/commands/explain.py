@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +12,6 @@ from typer.core import TyperCommand, TyperOption
 
 from nexus_core.cli.context import EXIT_FINDINGS
 from nexus_core.cli.options import (
-    ALL_ITEMS,
     AgentFileOption,
     AgentOption,
     JsonOption,
@@ -23,8 +21,9 @@ from nexus_core.cli.options import (
 from nexus_core.cli.session_lookup import LedgerOption, build_session_option, find_session, open_session_nexus
 from nexus_core.errors import FileError, UsageError, did_you_mean
 from nexus_core.layers import OWN_PROFILE
-from nexus_core.layers.explain import MAX_EXPLAINED_FILES, NOTE_REMARK, Explanation, QueryExplanations, answer_query
+from nexus_core.layers.explain import MAX_EXPLAINED_FILES, Explanation, QueryExplanations, answer_query
 from nexus_core.text.safety import shorten, visible_line
+from nexus_core.text.sentences import SentenceMatcher
 from nexus_core.types.prompt import format_source
 
 if TYPE_CHECKING:
@@ -126,13 +125,15 @@ def explain(
         found = _explain_in_session(nexus, session, query) if session else []
         other = None if profile == OWN_PROFILE else nexus.context(profile=profile, files=files)
         context = nexus.static_context() if other is None else other
-        answer = QueryExplanations(found)
+        answer, memories = QueryExplanations(found), _ExplainedMemories(cli, nexus)
         if not found or any(each.place.startswith(_PLUGIN_PREFIX) for each in found):
-            find_notes = partial(_find_notes, cli, nexus) if other is None else dict
+            find_notes = memories.find_notes if other is None else dict
             in_files = answer_query(context, query, load_in=partial(_load_directory, nexus), find_notes=find_notes)
-            in_files = in_files._replace(explanations=[_name_receivers(nexus, each) for each in in_files.explanations])
+            in_files = in_files._replace(explanations=_name_receivers(nexus, in_files.explanations))
             answer = QueryExplanations(_trace_to_files(found, in_files.explanations)) if found else in_files
-        rules = [] if found or other is not None else _find_rules(cli, nexus, query)
+        # The list of rules may have to build the search index first.
+        is_on = other is None and context.loaded.settings.get("memory.enabled") is True
+        rules = memories.find_rules(query) if is_on and not found else []
     cli.review(context.loaded, require_trusted=require_trusted, warn=False)
     cli.note_outside_files(None if other is None else other.agent_view)
     found, searched = [*answer.explanations, *rules] or _explain_default(query), answer.searched
@@ -171,61 +172,69 @@ def _load_directory(nexus: Nexus, directory: Path) -> LoadedLayers:
     return nexus.context().load_for(directory).loaded
 
 
-def _find_notes(cli: CliContext, nexus: Nexus) -> dict[Path, str]:
-    """Return the files of notes, each with when it is sent."""
-    return {Path(memory.source.uri): when for memory, when in _list_memories(cli, nexus) if memory.source.is_file}
+class _ExplainedMemories:
+    """Notes and stated rules, each with when it is sent; they are read once, if they are needed.
+
+    Args:
+        cli: The command.
+        nexus: Its Nexus.
+    """
+
+    def __init__(self, cli: CliContext, nexus: Nexus) -> None:
+        self._cli = cli
+        self._nexus = nexus
+
+    def find_notes(self) -> dict[Path, str]:
+        """Return the files of notes, each with when it is sent."""
+        return {Path(memory.source.uri): when for memory, when in self._memories if memory.source.is_file}
+
+    def find_rules(self, query: str) -> list[Explanation]:
+        """Return where the user stated a rule with a text, and when it is sent."""
+        sentence = SentenceMatcher(query)
+        return [
+            Explanation(memory.text, memory.place, f"a rule from session {memory.session}: {when}")
+            for memory, when in self._memories
+            if not memory.source.is_file and sentence.find(memory.text) is not None
+        ][:MAX_EXPLAINED_FILES]
+
+    @cached_property
+    def _memories(self) -> list[tuple[Memory, str]]:
+        from nexus_core.cli.memory_lookup import MemoryCatalog
+
+        try:
+            catalog = MemoryCatalog(self._cli, self._nexus)
+        except FileError as error:  # then nothing is recalled, as `nexus doctor` says, too
+            self._cli.console.warning(visible_line(f"no memory is explained: {error.what} ({error.where})"))
+            return []
+        when = "recalled when it matches a message" + ("" if catalog.options.enabled else ", if memory.enabled is on")
+        return [
+            (memory, "forgotten, so it is not recalled" if catalog.forgotten.has(memory) else when)
+            for source, memory in catalog.list_with_forgotten(self._cli)
+            if source.remove is not None or not memory.source.is_file  # a guide is explained as a file
+        ]
 
 
-def _find_rules(cli: CliContext, nexus: Nexus, query: str) -> list[Explanation]:
-    """Return where the user stated a rule with a text, and when it is sent; nothing while memory is off."""
-    if cli.load_readable(nexus).settings.get("memory.enabled") is not True:
-        return []  # the list of rules may have to build the search index first
-    wanted = " ".join(query.casefold().split())
-    return [
-        Explanation(memory.text, memory.place, f"a rule from session {memory.session}: {when}")
-        for memory, when in _list_memories(cli, nexus)
-        if not memory.source.is_file and wanted in " ".join(memory.text.casefold().split())
-    ][:MAX_EXPLAINED_FILES]
-
-
-def _list_memories(cli: CliContext, nexus: Nexus) -> Iterator[tuple[Memory, str]]:
-    """Yield notes and stated rules, each with when it is sent."""
-    from nexus_core.memory.forgotten_memories import read_forgotten_memories
-    from nexus_core.memory.recall import build_memory_query, list_source, read_memory_options
-
-    request, loaded = nexus.request(), cli.load_readable(nexus)
-    options = read_memory_options(loaded.settings)
-    query = replace(build_memory_query("", options, request), limit=ALL_ITEMS)
-    try:
-        forgotten = read_forgotten_memories(request.home)
-    except FileError:  # then nothing is recalled, as `nexus check` says
-        return
-    sources = nexus.host.memory_sources(request, loaded, nexus.ledger)
-    when = "recalled when it matches a message" + ("" if options.enabled else ", if memory.enabled is on")
-    for source in map(sources.get, sources):
-        for memory in list_source(source, query)[0]:
-            if source.remove is not None or not memory.source.is_file:  # a guide is explained as a file
-                yield memory, "forgotten, so it is not recalled" if forgotten.has(memory) else when
-
-
-def _name_receivers(nexus: Nexus, explanation: Explanation) -> Explanation:
-    """Add to the remark about a note the sessions in which it was sent, the newest first."""
-    if not explanation.remark.startswith(NOTE_REMARK):
-        return explanation
-    from nexus_core.ledger.queries import find_sessions_to_search
+def _name_receivers(nexus: Nexus, found: Sequence[Explanation]) -> list[Explanation]:
+    """Add to remarks about notes the sessions in which they were sent, the newest first."""
     from nexus_core.request.memories import list_injected_memories
 
-    path, names = explanation.subject, list[str]()
-    for record in find_sessions_to_search(nexus.ledger, path):
-        # A message with a note names its file; only such threads are read whole.
-        if record.tip and nexus.ledger.scan(record.tip, path, limit=1):
-            sent = list_injected_memories(nexus.ledger, record)
-            names += [record.label] if any(each.source.uri == path for each in sent) else []
-        if len(names) > _MAX_LISTED_SESSIONS:
+    names: dict[str, list[str]] = {each.note: [] for each in found if each.note}
+    for record in nexus.ledger.sessions(status=None) if names else ():
+        # No message names a memory before the history, so that whole threads are read.
+        sent = {each.source.uri for each in list_injected_memories(nexus.ledger, record)}
+        for path in names.keys() & sent:
+            names[path].append(record.label)
+        if all(len(labels) > _MAX_LISTED_SESSIONS for labels in names.values()):
             break
-    more = ", …" if len(names) > _MAX_LISTED_SESSIONS else ""
-    listed = f"; sent in session {', '.join(names[:_MAX_LISTED_SESSIONS])}{more}" if names else ""
-    return explanation._replace(remark=f"{explanation.remark}{listed}")
+    return [
+        each._replace(remark=f"{each.remark}{_describe_receivers(names[each.note])}") if each.note else each
+        for each in found
+    ]
+
+
+def _describe_receivers(labels: Sequence[str]) -> str:
+    more = ", …" if len(labels) > _MAX_LISTED_SESSIONS else ""
+    return f"; sent in session {', '.join(labels[:_MAX_LISTED_SESSIONS])}{more}" if labels else ""
 
 
 def _print_explanations(cli: CliContext, found: Sequence[Explanation]) -> None:

@@ -25,23 +25,21 @@ from nexus_core.cli.input import STANDARD_INPUT, read_input_text
 from nexus_core.cli.memory_lookup import (
     STEP_PREFIX,
     InjectedMemoryIndex,
-    find_named_file,
-    find_named_step,
+    MemoryCatalog,
+    NamedTarget,
     is_path,
     list_all_injected,
-    match_memory_id,
+    print_memory_findings,
+    resolve_memory_name,
 )
-from nexus_core.cli.options import ALL_ITEMS, DryRunOption, FacetOption, JsonOption, build_limit_option
+from nexus_core.cli.options import DryRunOption, FacetOption, JsonOption, build_limit_option
 from nexus_core.cli.output import format_time
 from nexus_core.cli.session_lookup import LedgerOption, build_session_option, open_ledger_nexus
 from nexus_core.errors import UsageError
-from nexus_core.memory.forgotten_memories import read_forgotten_memories, restore_forgotten
+from nexus_core.memory.forgotten_memories import restore_forgotten
 from nexus_core.memory.recall import (
-    build_memory_query,
-    diagnose_source,
     list_source,
     memory_to_json,
-    read_memory_options,
     search_memories,
 )
 from nexus_core.text.console import format_count
@@ -54,10 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nexus_core.cli.context import CliContext
-    from nexus_core.memory.forgotten_memories import ForgottenMemories
     from nexus_core.nexus import Nexus
-    from nexus_core.types.memory import MemoryQuery, MemorySource
-    from nexus_core.types.plugins import Finding
 
 app = typer.Typer(
     help="Search, add and forget memories.",
@@ -66,8 +61,6 @@ app = typer.Typer(
 )
 
 _DEFAULT_LIMIT = 20
-_MAX_FINDINGS = 3
-"""Warnings about notes that are printed before the answer of each command."""
 _MS_PER_DAY = 86_400_000
 _HEADING = ("ID", "KIND", "WHEN", "SOURCE", "TEXT")
 AllOption = Annotated[bool, typer.Option("--all", help="Include the memories of all directories.")]
@@ -80,59 +73,6 @@ IdArgument = Annotated[
 
 _MAX_REPEATED = 20
 """Places that `forget` prints because they may still say the same."""
-
-
-class MemoryCatalog:
-    """The memories of a directory, for one command.
-
-    Args:
-        cli: The command.
-        nexus: Its Nexus.
-        everywhere: True for memories of all directories.
-    """
-
-    def __init__(self, cli: CliContext, nexus: Nexus, *, everywhere: bool = False) -> None:
-        self.nexus = nexus
-        self.request = nexus.request()
-        self.loaded = cli.load_readable(nexus)
-        options = read_memory_options(self.loaded.settings)
-        self.options = options._replace(scope="all") if everywhere else options
-        self.sources = nexus.host.memory_sources(self.request, self.loaded, nexus.ledger)
-        self.forgotten: ForgottenMemories = read_forgotten_memories(self.request.home)
-
-    def build_query(self, text: str = "") -> MemoryQuery:
-        """Return the query for a text."""
-        return replace(build_memory_query(text, self.options, self.request), limit=ALL_ITEMS)
-
-    def list_all(self, cli: CliContext) -> list[tuple[MemorySource, Memory]]:
-        """Return every listed memory with its source, and print findings."""
-        found = [(source, memory) for source, memory in self.list_with_forgotten(cli) if not self.forgotten.has(memory)]
-        self.print_findings(cli)
-        return found
-
-    def list_with_forgotten(self, cli: CliContext) -> list[tuple[MemorySource, Memory]]:
-        """Return every listed memory with its source, forgotten ones included."""
-        found: list[tuple[MemorySource, Memory]] = []
-        for name in self.sources:
-            source = self.sources.get(name)
-            memories, error = list_source(source, self.build_query())
-            if error:
-                cli.console.warning(visible_line(f"the memory source {name!r} is left out, because {error}"))
-            found += ((source, memory) for memory in memories)
-        return found
-
-    def print_findings(self, cli: CliContext) -> None:
-        """Warn of memories that cannot be used."""
-        sources = map(self.sources.get, self.sources)
-        _print_findings(cli, [finding for source in sources for finding in diagnose_source(source)])
-
-
-def _print_findings(cli: CliContext, findings: Sequence[Finding]) -> None:
-    listed = findings if len(findings) <= _MAX_FINDINGS + 1 else findings[:_MAX_FINDINGS]
-    for finding in listed:
-        cli.console.warning(visible_line(f"{finding.place}: {finding.message}" if finding.place else finding.message))
-    if len(findings) > len(listed):
-        cli.console.warning(f"{len(findings) - len(listed):,} more; `nexus doctor` lists them")
 
 
 @app.command(
@@ -167,7 +107,7 @@ def search(
             everywhere=everywhere,
             facets=facet,
         )
-    _print_findings(cli, found.findings)
+    print_memory_findings(cli, found.findings)
     _print_memories(cli, found.memories, json=json, with_reason=True)
 
 
@@ -289,24 +229,32 @@ def _find_memory(cli: CliContext, view: MemoryCatalog, name: str) -> Memory:
         UsageError: There is none, there are several, or it was forgotten.
     """
     listed = [memory for _, memory in view.list_all(cli)]
-    given = InjectedMemoryIndex(view.nexus.ledger, view.forgotten)
-    found = [each for each in listed if name in (each.title, each.source.uri)]
-    if ids := match_memory_id(given.ledger, name, listed, given):
-        built = (given.build_memory(*each) for each in ids.items())
-        found = [each for each in listed if each.id in ids] or [each for each in built if each]
-    elif not found and (path := find_named_file(view.nexus, name, {each.source.uri for each in listed})):
-        found = [each for each in listed if each.source.uri == path]
-    elif len(found) != 1 and (step := find_named_step(given.ledger, name)) is not None:
-        episode = given.build_memory("", Source(uri=f"{STEP_PREFIX}{step.id}"))
-        found = [episode] if episode else []
-    if len(found) > 1:
-        raise UsageError(f"{len(found):,} memories are called {name!r}", hint="`nexus memory list --all` prints ids")
-    if not found:
+    injected_index = InjectedMemoryIndex(view.nexus.ledger, view.forgotten)
+    target = resolve_memory_name(view.nexus, name, listed, injected_index, kinds=("memory", "title", "step", "file"))
+    found = None if target is None else _read_target(target, listed, injected_index)
+    if found is None:
         hint = "`nexus memory list --all` and `nexus memory search` print ids"
         raise UsageError(f"there is no memory {name!r}", hint=hint)
-    if view.forgotten.has(found[0]) or given.is_forgotten(found[0].source.uri):
+    if view.forgotten.has(found) or injected_index.is_forgotten(found.source.uri):
         raise UsageError(f"the memory {name!r} was forgotten", hint="`nexus session show` prints recorded steps")
-    return found[0]
+    return found
+
+
+def _read_target(target: NamedTarget, listed: Sequence[Memory], injected_index: InjectedMemoryIndex) -> Memory | None:
+    """Return the memory that a name means, or None if its text is lost.
+
+    Raises:
+        UsageError: The file has several memories.
+    """
+    uri = f"{STEP_PREFIX}{target.name}" if target.kind == "step" else target.name
+    same = [each for each in listed if target.name == each.id or uri == each.source.uri]
+    if len(same) > 1 and target.kind == "file":
+        listed_ids = ", ".join(each.id for each in same)
+        raise UsageError(f"{target.name} has {len(same):,} memories: {listed_ids}", hint="give the id of one")
+    if len(same) == 1 or (same and target.kind == "memory"):
+        return same[0]
+    source = Source(uri=uri) if target.source is None else target.source
+    return injected_index.build_memory(target.name, source)
 
 
 def _print_memories(cli: CliContext, memories: Sequence[Memory], *, json: bool, with_reason: bool = False) -> None:
@@ -405,30 +353,33 @@ def forget(
     with open_ledger_nexus(ctx, ledger, writes=True) as nexus:
         view = MemoryCatalog(cli, nexus, everywhere=True)
         # A command that was interrupted has them on the list already, and is run again.
-        named = view.list_with_forgotten(cli)
+        listed = view.list_with_forgotten(cli)
         view.print_findings(cli)
-        given = InjectedMemoryIndex(nexus.ledger)
+        injected_index = InjectedMemoryIndex(nexus.ledger)
         with cli.console.progress(None, "Searching", unit="steps") as progress:
-            memories = [memory for _, memory in named]
-            asked = read_forget_target(nexus, target, memories, given, advance=progress.advance)
-        if asked.text and is_path(nexus, target):
+            memories = [memory for _, memory in listed]
+            selection = read_forget_target(nexus, target, memories, injected_index, advance=progress.advance)
+        if selection.text and is_path(nexus, target):
             cli.console.warning(visible_line(f"{target!r} is not a note, so it is a text that memories may have"))
-        plan = build_forget_plan(nexus, given, asked, named)
-        if not plan.matched and not plan.injected and not asked.uris and not asked.recorded:
+        plan = build_forget_plan(nexus, injected_index, selection, listed)
+        if not plan.matched and not plan.injected and not selection.uris and not selection.recorded_uris:
             cli.console.message(visible_line(f"No memory has {target!r}, and no session was given one."))
             raise typer.Exit(EXIT_FINDINGS)
         is_done = not dry_run and (yes or _confirm(cli, plan))
         removed = apply_forget_plan(nexus, plan) if is_done else []
-        proof = verify_forgotten(nexus, given, plan) if is_done else ForgetVerification()
-    stays = sorted({*plan.holders, *list_given_sessions(plan.injected), *filter(None, [asked.session])})
+        proof = verify_forgotten(nexus, injected_index, plan) if is_done else ForgetVerification()
+    limits = proof.limits if is_done else plan.limits
+    stays = sorted({*plan.holders, *list_given_sessions(plan.injected), *filter(None, [selection.session])})
     if json:
-        facts = {"schema": 1, "target": asked.what, "dry_run": not is_done, "deleted_files": removed}
-        ids = sorted({memory.id for _, memory in plan.matched} | {each.id for each in plan.sent})
+        facts = {"schema": 1, "target": selection.what, "dry_run": dry_run, "forgotten": is_done}
+        ids = sorted({memory.id for _, memory in plan.matched} | {each.id for each in plan.sent_memories})
         facts |= {
+            "deleted_files": removed,
             "ids": ids,
             "steps": sorted(plan.steps),
-            "sessions": list_given_sessions(plan.sent),
+            "sessions": list_given_sessions(plan.sent_memories),
             "stays_in": stays,
+            "limits": limits,
         }
         if is_done:
             facts |= {"queries": len(plan.queries), "still_found": proof.returned, "may_repeat": [*proof.repeated]}
@@ -439,6 +390,8 @@ def forget(
         cli.console.message("Nothing was forgotten.")
     if is_done:
         _print_proof(cli, len(plan.queries), proof)
+    if is_done or dry_run:
+        _print_limits(cli, limits)
     if proof.returned or proof.repeated:
         raise typer.Exit(EXIT_FINDINGS)
 
@@ -461,7 +414,7 @@ def _print_places(cli: CliContext, plan: ForgetPlan) -> None:
 def _print_forgotten(
     cli: CliContext, plan: ForgetPlan, stays: Sequence[str], *, is_done: bool, has_asked: bool
 ) -> None:
-    count = format_count(len(plan.describe()), "place")
+    count = format_count(len(plan.describe()), "item")
     cli.console.message(f"{'Forgotten' if is_done else 'Would be forgotten'}: {count}.")
     if not has_asked:
         _print_places(cli, plan)
@@ -488,3 +441,8 @@ def _print_proof(cli: CliContext, queries: int, proof: ForgetVerification) -> No
             cli.console.message(f"  {len(proof.repeated) - _MAX_REPEATED:,} more; --json lists them")
     if queries and not proof.returned and not proof.repeated:
         cli.console.message(f"{format_count(queries, 'question')} that could find it asked again: none does.")
+
+
+def _print_limits(cli: CliContext, limits: Sequence[str]) -> None:
+    if limits:
+        cli.console.warning(f"not everything can be compared: {'; '.join(limits)}")

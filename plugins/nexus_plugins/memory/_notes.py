@@ -84,9 +84,9 @@ def add_note(request: Request, memory: Memory) -> str:
         hint = "remove the link, or leave out --project"
         raise FileError("a link leads out of the project, so nothing is written there", where=str(directory), hint=hint)
     make_directories(directory, mode=0o755 if is_local else 0o700)
-    if len(_list_names(str(directory))) >= MAX_NOTES:
+    if (count := len(_list_names(str(directory)))) >= MAX_NOTES:
         hint = "delete notes that are no longer true"
-        raise FileError(f"there are {MAX_NOTES:,} notes, and more are not read", where=str(directory), hint=hint)
+        raise FileError(f"there are {count:,} notes; only {MAX_NOTES:,} are read", where=str(directory), hint=hint)
     name = "-".join(re.findall(r"[^\W_]+", (memory.title or memory.text).casefold())[:MAX_NAME_WORDS]) or "note"
     created = datetime.fromtimestamp(memory.time / 1000, tz=UTC).date().isoformat()
     origin = "" if memory.source.uri == "caller:" else f"source: {json.dumps(memory.source.uri, ensure_ascii=False)}\n"
@@ -105,29 +105,28 @@ def remove_note(request: Request, loaded: LoadedLayers, memory: Memory) -> str:
     Raises:
         FileError: It is not a note of this directory, or cannot be deleted.
     """
-    for _, path in _list_files(request, loaded):
-        if path == memory.source.uri:
-            try:
-                Path(path).unlink()
-            except OSError as error:
-                raise FileError(f"cannot delete the note: {error.strerror}", where=path) from error
-            return path
-    raise FileError("there is no such note here", where=memory.source.uri)
+    path = memory.source.uri
+    if not any(path in each.paths for each in _list_directories(request, loaded)):
+        raise FileError("there is no such note here", where=path)
+    try:
+        Path(path).unlink()
+    except OSError as error:
+        raise FileError(f"cannot delete the note: {error.strerror}", where=path) from error
+    return path
 
 
 def read_notes(request: Request, loaded: LoadedLayers) -> FoundNotes:
     """Read the notes of the user and of the project."""
     found = FoundNotes([], [])
-    for layer in _list_note_layers(request, loaded):
-        directory = layer.directory / DIRECTORY
-        if (number := len(_list_names(str(directory))) - MAX_NOTES) > 0:
-            what = f"only the first {MAX_NOTES:,} notes by name are read; left out: {number:,}"
-            found.findings.append(Finding(_FINDING, what, directory))
-    for layer, path in _list_files(request, loaded):
-        parsed = _read_cached(layer, path)
-        found.findings.extend(parsed.findings)
-        if parsed.memory is not None:
-            found.memories.append(parsed.memory)
+    for each in _list_directories(request, loaded):
+        if each.excess:
+            what = f"there are {MAX_NOTES + each.excess:,} notes; only the first {MAX_NOTES:,} by name are read"
+            found.findings.append(Finding(_FINDING, what, each.layer.directory / DIRECTORY))
+        for path in each.paths:
+            parsed = _read_cached(each.layer, path)
+            found.findings.extend(parsed.findings)
+            if parsed.memory is not None:
+                found.memories.append(parsed.memory)
     return found
 
 
@@ -183,11 +182,21 @@ def _parse_file(layer: Layer, path: Path) -> _ParsedNote:
     return _ParsedNote(memory, tuple(findings))
 
 
-def _list_files(request: Request, loaded: LoadedLayers) -> Iterator[tuple[Layer, str]]:
-    """Yield the layer and path of each note file that is read, the user's first."""
+class _NoteDirectory(NamedTuple):
+    """The notes of a layer: the paths of those that are read, and the number of others."""
+
+    layer: Layer
+    paths: list[str]
+    excess: int
+
+
+def _list_directories(request: Request, loaded: LoadedLayers) -> Iterator[_NoteDirectory]:
+    """Yield the directories with notes that are read, the user's first."""
     for layer in _list_note_layers(request, loaded):
         directory = str(layer.directory / DIRECTORY)
-        yield from ((layer, f"{directory}{os.sep}{name}") for name in _list_names(directory)[:MAX_NOTES])
+        names = _list_names(directory)
+        paths = [f"{directory}{os.sep}{name}" for name in names[:MAX_NOTES]]
+        yield _NoteDirectory(layer, paths, max(len(names) - MAX_NOTES, 0))
 
 
 def _list_note_layers(request: Request, loaded: LoadedLayers) -> list[Layer]:
