@@ -10,6 +10,7 @@ from nexus_core.session.session import Session
 from nexus_core.testing import write_files
 from nexus_core.types.ledger import NewStep, Step
 from tests.conftest import Cli, Outcome
+from tests.ledger.test_verify import tamper
 from tests.session.support import says
 
 RULE_AGENTS = "Cursor, GitHub Copilot, opencode, goose and Cline"
@@ -966,6 +967,22 @@ def test_note_before_the_history_names_its_sessions(cli: Cli, work: Path, nexus_
         nexus.session("s1", model="gpt-4o").ask("Do codes live five minutes?")
 
     assert cli("explain", str(notes[0])).out.strip().endswith("; sent in session s1")
+
+
+def test_note_names_its_sessions_beside_a_damaged_one(
+    cli: Cli, work: Path, nexus_home: Path, notes: list[Path]
+) -> None:
+    with Nexus(work) as nexus:
+        for name in ("s1", "torn"):
+            nexus.session(name, model="gpt-4o").ask("Do tokens and codes live five minutes?")
+        record = nexus.ledger.session("torn")
+    edit = "update steps set data = '{' where id = ?"
+    tamper(nexus_home / "ledger.db", lambda file: file.execute(edit, [record and record.tip]))
+
+    outcome = cli("explain", str(notes[0]))
+
+    assert outcome.out.strip().endswith("; sent in session s1")
+    assert "session torn is not searched: " in outcome.err
 
 
 def test_note_names_its_sessions_when_it_is_asked_for_through_a_link(cli: Cli, work: Path, notes: list[Path]) -> None:

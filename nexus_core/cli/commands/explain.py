@@ -19,7 +19,7 @@ from nexus_core.cli.options import (
     check_agent_files,
 )
 from nexus_core.cli.session_lookup import LedgerOption, build_session_option, find_session, open_session_nexus
-from nexus_core.errors import FileError, UsageError, did_you_mean
+from nexus_core.errors import FileError, LedgerError, UsageError, did_you_mean
 from nexus_core.layers import OWN_PROFILE
 from nexus_core.layers.explain import MAX_EXPLAINED_FILES, Explanation, QueryExplanations, answer_query
 from nexus_core.text.safety import shorten, visible_line
@@ -129,7 +129,7 @@ def explain(
         if not found or any(each.place.startswith(_PLUGIN_PREFIX) for each in found):
             find_notes = memories.find_notes if other is None else dict
             in_files = answer_query(context, query, load_in=partial(_load_directory, nexus), find_notes=find_notes)
-            in_files = in_files._replace(explanations=_name_receivers(nexus, in_files.explanations))
+            in_files = in_files._replace(explanations=_name_receivers(cli, nexus, in_files.explanations))
             answer = QueryExplanations(_trace_to_files(found, in_files.explanations)) if found else in_files
         # The list of rules may have to build the search index first.
         is_on = other is None and context.loaded.settings.get("memory.enabled") is True
@@ -214,14 +214,18 @@ class _ExplainedMemories:
         ]
 
 
-def _name_receivers(nexus: Nexus, found: Sequence[Explanation]) -> list[Explanation]:
+def _name_receivers(cli: CliContext, nexus: Nexus, found: Sequence[Explanation]) -> list[Explanation]:
     """Add to remarks about notes the sessions in which they were sent, the newest first."""
     from nexus_core.request.memories import list_injected_memories
 
     names: dict[str, list[str]] = {each.note: [] for each in found if each.note}
     for record in nexus.ledger.sessions(status=None) if names else ():
         # No message names a memory before the history, so that whole threads are read.
-        sent = {each.source.uri for each in list_injected_memories(nexus.ledger, record)}
+        try:
+            sent = {each.source.uri for each in list_injected_memories(nexus.ledger, record)}
+        except LedgerError as error:
+            cli.console.warning(visible_line(f"session {record.label} is not searched: {error.what}"))
+            continue
         for path in names.keys() & sent:
             names[path].append(record.label)
         if all(len(labels) > _MAX_LISTED_SESSIONS for labels in names.values()):
