@@ -108,7 +108,7 @@ def test_what_was_repaired_and_what_was_skipped_is_told_with_the_reason(cli: Cli
 
     assert "Warning: odd.jsonl:2: not JSON: " in outcome.err
     assert "1 entry skipped" in outcome.err
-    assert "odd.jsonl: repaired each time it is sent: 1 blank-text, 1 missing-result" in outcome.err
+    assert "odd.jsonl: repaired in each request, unchanged in the ledger: 1 blank-text, 1 missing-result" in outcome.err
     assert "claude-s-1: its last turn is open: `nexus session record claude-s-1` says what it waits for" in outcome.err
 
 
@@ -306,13 +306,39 @@ def test_listing_reads_no_more_of_a_longer_import(cli: Cli, work: Path, monkeypa
 
 
 def test_many_notes_are_cut_short(cli: Cli, work: Path) -> None:
-    (work / "odd.jsonl").write_text(format_lines(user("u", None), *["{broken"] * 9), encoding="utf-8")
+    broken = [f"{' ' * column}broken" for column in range(9)]  # each with a note of its own
+    (work / "odd.jsonl").write_text(format_lines(user("u", None), *broken), encoding="utf-8")
 
     outcome = cli("session", "import", "odd.jsonl")
 
     assert outcome.err.count("odd.jsonl:") == 7
     assert "4 more notes; --json has all of them" in outcome.err
     assert len(facts(cli, "odd.jsonl", "--ledger", "other.db")["files"][0]["notes"]) == 9
+
+
+def test_note_on_several_lines_is_printed_once(cli: Cli, work: Path) -> None:
+    (work / "odd.jsonl").write_text(format_lines(user("u", None), *["broken"] * 9, ""), encoding="utf-8")
+
+    outcome = cli("session", "import", "odd.jsonl")
+
+    assert "Warning: odd.jsonl:2, 3, 4, 5, 6, …: not JSON: " in outcome.err
+    assert len(facts(cli, "odd.jsonl", "--ledger", "other.db")["files"][0]["notes"]) == 9
+
+
+def test_many_files_are_summed_and_unchanged_ones_counted(cli: Cli, work: Path) -> None:
+    names = [f"{number}.jsonl" for number in range(5)]
+    for number, name in enumerate(names):
+        text = format_lines(user(f"u{number}", None), assistant(f"a{number}", f"u{number}"))
+        (work / name).write_text(text.replace('"s-1"', f'"s-{number}x"'), encoding="utf-8")
+
+    first = cli("session", "import", *names[:4])
+    second = cli("session", "import", *names)
+
+    assert "4 files, 8 entries: 8 messages (--json has each file)\n" in first.err
+    assert "0.jsonl" not in first.err
+    assert "`nexus session list` lists all sessions" in first.err
+    assert "4 files imported before, as they are\n" in second.err
+    assert len(second.out.splitlines()) == 2
 
 
 def test_nothing_that_a_transcript_says_steers_the_terminal(cli: Cli, work: Path) -> None:

@@ -14,6 +14,7 @@ import typer
 from nexus_core.cli.commands.session.overview import TOKEN_MARKS
 from nexus_core.cli.context import get_exit_code
 from nexus_core.cli.input import STANDARD_INPUT, decode_partial_text, get_input_size, read_transcript_bytes
+from nexus_core.cli.menu import shorten_home
 from nexus_core.cli.options import (
     DryRunOption,
     JsonOption,
@@ -391,8 +392,10 @@ def count_repairs(transcript: Transcript, dialects: DialectRegistry) -> dict[str
     return dict(sorted(Counter(finding.code for finding in mended.findings if finding.code not in ignored).items()))
 
 
+_MAX_DETAILED_FILES = 3
+"""Files that are described one by one; of more, their sums are printed."""
 _MAX_NOTES = 5
-"""Notes on a file to print; --json has all of them."""
+"""Notes on a file to print, and lines of one note; --json has all of them."""
 _MAX_LISTED_SESSIONS = 5
 """Sessions with an open turn to name."""
 _OUTCOME_NOUNS: dict[ReaderOutcome, tuple[str, str]] = {
@@ -437,6 +440,7 @@ class ImportOutcome(NamedTuple):
 
 def print_outcomes(cli: CliContext, outcomes: Sequence[ImportOutcome], *, dry_run: bool) -> None:
     """Print the sessions as a table, and beside it what a person should know."""
+    is_long = len(outcomes) > _MAX_DETAILED_FILES
     heading = ("SESSION", "WHAT", "TURNS", "STEPS", "MESSAGES", "TOKENS", "FILE")
     rows = [
         (
@@ -444,21 +448,27 @@ def print_outcomes(cli: CliContext, outcomes: Sequence[ImportOutcome], *, dry_ru
             _describe_change(change, dry_run=dry_run),
             *(f"{number:,}" for number in change.totals[:-1]),
             f"{'~' * (not outcome.is_export)}{change.totals.tokens:,}",
-            outcome.file,
+            shorten_home(outcome.file),
         )
         for outcome in outcomes
         for change in outcome.sessions
+        if change.what != "same" or not is_long
     ]
     if rows:
         cli.console.table([heading, *rows], styles=["bold"], right={2, 3, 4, 5})
-    if any(outcome.sessions and not outcome.is_export for outcome in outcomes):
+    if rows and any(outcome.sessions and not outcome.is_export for outcome in outcomes):
         cli.console.message(visible_line(cli.complete_commands(f"~ {TOKEN_MARKS['~']}")), style="dim")
     for outcome in outcomes:
-        for line in _describe_outcome(outcome):
+        for line in () if is_long else _describe_outcome(outcome):
             cli.console.message(visible_line(line))
         for warning in _list_warnings(outcome):
             cli.console.warning(visible_line(warning))
-    for line in _describe_open_turns(outcomes):
+    lines = [*(_sum_outcomes(outcomes) if is_long else ()), *_describe_open_turns(outcomes)]
+    if any(change.what == "new" for outcome in outcomes for change in outcome.sessions) and not dry_run:
+        lines.append(
+            cli.complete_commands("`nexus session list` lists all sessions, `nexus context --session NAME` shows one")
+        )
+    for line in lines:
         cli.console.message(visible_line(line))
 
 
@@ -477,19 +487,42 @@ def print_outcomes_json(
 
 
 def _describe_outcome(outcome: ImportOutcome) -> Iterator[str]:
-    report = outcome.report
+    file, report = shorten_home(outcome.file), outcome.report
     if report is None:
-        yield f"{outcome.file}: imported before, as it is"
+        yield f"{file}: imported before, as it is"
     elif outcome.is_export:
-        yield f"{outcome.file}: {outcome.form}, {format_count(report.lines, 'line')}"
+        yield f"{file}: {outcome.form}, {format_count(report.lines, 'line')}"
     else:
-        counts = [(report.count(each), words) for each, words in _OUTCOME_NOUNS.items()]
-        found = [f"{count:,} {words[count != 1]}" for count, words in counts if count]
-        entries = f"{report.lines:,} {'entry' if report.lines == 1 else 'entries'}"  # a file may be one line
-        yield f"{outcome.file}: {outcome.form}, {entries}: {', '.join(found)}"
+        yield f"{file}: {outcome.form}, {_describe_entries([report])}"
     if outcome.repaired:
-        listed = ", ".join(f"{number:,} {code}" for code, number in outcome.repaired.items())
-        yield f"{outcome.file}: repaired each time it is sent: {listed}"
+        yield f"{file}: {_describe_repairs(outcome.repaired)}"
+
+
+def _sum_outcomes(outcomes: Sequence[ImportOutcome]) -> Iterator[str]:
+    """Yield what many files have and need, all of them together."""
+    if known := sum(outcome.report is None for outcome in outcomes):
+        yield f"{format_count(known, 'file')} imported before, as {'it is' if known == 1 else 'they are'}"
+    reports = [outcome.report for outcome in outcomes if outcome.report is not None and not outcome.is_export]
+    if reports:
+        yield f"{format_count(len(reports), 'file')}, {_describe_entries(reports)} (--json has each file)"
+    repaired: Counter[str] = Counter()
+    for outcome in outcomes:
+        repaired.update(outcome.repaired)
+    if repaired:
+        yield _describe_repairs(dict(sorted(repaired.items())))
+
+
+def _describe_entries(reports: Sequence[LineReport]) -> str:
+    lines = sum(report.lines for report in reports)
+    counts = [(sum(report.count(each) for report in reports), words) for each, words in _OUTCOME_NOUNS.items()]
+    found = [f"{count:,} {words[count != 1]}" for count, words in counts if count]
+    entries = f"{lines:,} {'entry' if lines == 1 else 'entries'}"  # a file may be one line
+    return f"{entries}: {', '.join(found)}"
+
+
+def _describe_repairs(repaired: Mapping[str, int]) -> str:
+    listed = ", ".join(f"{number:,} {code}" for code, number in repaired.items())
+    return f"repaired in each request, unchanged in the ledger: {listed}"
 
 
 def _describe_open_turns(outcomes: Iterable[ImportOutcome]) -> Iterator[str]:
@@ -507,21 +540,25 @@ def _describe_open_turns(outcomes: Iterable[ImportOutcome]) -> Iterator[str]:
 
 
 def _list_warnings(outcome: ImportOutcome) -> Iterator[str]:
+    file = shorten_home(outcome.file)
     if not outcome.label:
-        yield f"{outcome.file}: it has no messages, so there is no session"
+        yield f"{file}: it has no messages, so there is no session"
     if outcome.unused_label:
         rename = f"nexus session rename {quote(outcome.label)} {quote(outcome.unused_label)}"
-        yield f"{outcome.file}: imported before as {outcome.label!r}, and still called so; `{rename}` renames it"
+        yield f"{file}: imported before as {outcome.label!r}, and still called so; `{rename}` renames it"
     for change in outcome.sessions:
         if change.note:
             yield f"{change.note}; what is new is in {change.label!r}"
     if outcome.left_out:
-        yield f"{outcome.file}: {outcome.left_out:,} of its branches became no sessions: there are too many"
-    notes = outcome.report.notes if outcome.report else ()
-    for note in notes[:_MAX_NOTES]:
-        yield f"{outcome.file}:{note.line}: {note.text}"
-    if len(notes) > _MAX_NOTES:
-        yield f"{outcome.file}: {format_count(len(notes) - _MAX_NOTES, 'more note')}; --json has all of them"
+        yield f"{file}: {outcome.left_out:,} of its branches became no sessions: there are too many"
+    lines: dict[str, list[int]] = {}
+    for note in outcome.report.notes if outcome.report else ():
+        lines.setdefault(note.text, []).append(note.line)
+    for text, numbers in [*lines.items()][:_MAX_NOTES]:
+        listed = ", ".join(map(str, numbers[:_MAX_NOTES])) + ", …" * (len(numbers) > _MAX_NOTES)
+        yield f"{file}:{listed}: {text}"
+    if left_out := sum(map(len, [*lines.values()][_MAX_NOTES:])):
+        yield f"{file}: {format_count(left_out, 'more note')}; --json has all of them"
 
 
 def _outcome_to_json(outcome: ImportOutcome) -> dict[str, object]:
