@@ -8,6 +8,7 @@ removed, and no memory can imitate the structure of a prompt.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from math import hypot, isfinite
 from operator import mul
@@ -263,19 +264,24 @@ def _search_past_known(
 ) -> tuple[list[Memory], str]:
     """Return a source's memories, known ones included, and its error or "".
 
-    Known ones do not count to the limit: the source is asked for more until enough others are found.
+    Known ones do not count to the limit, and the same text counts once: the source is asked for more until enough
+    others are found.
     """
     limit = query.limit
     while True:
         memories, error = search_source(source, query)
         is_all = len(memories) < query.limit or memories[-1].score < query.min_score or query.limit >= _MAX_ASKED
-        if is_all or len(memories) - sum(map(is_known, memories)) >= limit:
+        if is_all or len({_normalize_text(each.text) for each in memories if not is_known(each)}) >= limit:
             return memories, error
         query = replace(query, limit=_LIMIT_GROWTH * query.limit)
 
 
+_STEP_REFERENCE = re.compile(r"\(step:[0-9A-Za-z]{1,40}\)")
+
+
 def _normalize_text(text: str) -> str:
-    return " ".join(text.casefold().split())
+    """Return a text for comparison. Two sessions may have the same question and answer."""
+    return " ".join(_STEP_REFERENCE.sub("", text).casefold().split())
 
 
 def _build_unknown_finding(name: str, known: Sequence[str]) -> Finding:
@@ -323,17 +329,19 @@ def _call_source(function: Callable[[MemoryQuery], object], query: MemoryQuery) 
 
 
 def fuse_ranks(lists: Iterable[Sequence[Memory]]) -> list[Memory]:
-    """Return the memories of several lists by reciprocal rank fusion.
+    """Return the memories of several lists by reciprocal rank fusion, each text once.
 
     A rule that is a whole message is found as an episode, too: it is one memory, a preference.
     """
-    ranks: dict[tuple[str, str], float] = {}
-    first: dict[tuple[str, str], Memory] = {}
+    ranks: dict[str, float] = {}
+    first: dict[str, Memory] = {}
     for memories in lists:
-        for rank, memory in enumerate({(each.source.uri, each.text): each for each in memories}.values()):
-            key = memory.source.uri, memory.text
+        texts: dict[str, Memory] = {}
+        for memory in memories:
+            texts.setdefault(_normalize_text(memory.text), memory)
+        for rank, (key, memory) in enumerate(texts.items()):
             ranks[key] = ranks.get(key, 0.0) + 1 / (_RANK_DAMPING + rank)
-            if key not in first or memory.kind == "preference":
+            if key not in first or (memory.kind == "preference" and first[key].kind != "preference"):
                 first[key] = memory
     return [first[key] for key in sorted(first, key=lambda key: (-ranks[key], -first[key].score, first[key].id))]
 

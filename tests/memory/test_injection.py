@@ -87,6 +87,22 @@ def test_turns_about_other_things_are_not_injected_because_they_are_near(open_ne
     assert "please?" not in sent
 
 
+def test_the_same_question_and_answer_of_two_sessions_are_injected_once(open_nexus: Callable[..., Nexus]) -> None:
+    with open_nexus() as nexus:
+        for name in ("first", "second"):
+            nightly = nexus.session(name, model="gpt-4o")
+            nightly.ask("On which machine does payroll run?")
+            nightly.record(says("Koala does, since May."))
+        session = nexus.session("third", model="gpt-4o")
+
+        sent = current_of(session.ask("Which machine runs payroll since May?"))
+        session.record(says("Koala."))
+        again = current_of(session.ask("Since May, the machine that runs payroll is which?"))
+
+    assert sent.count("Koala does, since May.") == 1
+    assert "Koala" not in again
+
+
 def test_a_reply_is_injected_because_of_its_question(open_nexus: Callable[..., Nexus]) -> None:
     with open_nexus() as nexus:
         first = nexus.session("first", model="gpt-4o")
