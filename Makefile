@@ -20,8 +20,11 @@ help:  ## what each verb does
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 run: $(VENV)/.run  ## show where the tokens of an example session go, and the prompt of the example company
+	@printf '%s\n\n' '$$ nexus context examples/transcripts/login-bug.jsonl'
 	@NEXUS_PAGER=cat $(BIN)/nexus context examples/transcripts/login-bug.jsonl
+	@printf '\n%s\n\n' '$$ nexus --home $(ACME)/home/.nexus3 -C $(ACME)/company/backend/auth-service show'
 	@NEXUS_PAGER=cat $(BIN)/nexus --home $(ACME)/home/.nexus3 -C $(ACME)/company/backend/auth-service show
+	@printf '\n%s\n' 'Now with your own conversations: $(BIN)/nexus context'
 
 test: checks  ## lint, types, architecture, every test, some on other Pythons, and the quick benchmarks
 	$(BIN)/pytest $(PARALLEL)
