@@ -15,8 +15,8 @@ from nexus_plugins.providers._secrets import NOT_A_VARIABLE, is_variable_name
 RESERVED_NAMES = ("command", "extractive", "given")
 """Names of other summarizers, which endpoints cannot have."""
 
-_HEADER_PATTERN = re.compile(r"[A-Za-z0-9-]{1,64}")
-_ENDPOINT_NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_HEADER_NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
+_ENDPOINT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def _validate_variable(name: str) -> str:
@@ -62,7 +62,7 @@ class Endpoint(StrictModel):
     @classmethod
     def _validate_headers(cls, headers: dict[str, str]) -> dict[str, str]:
         for name in headers:
-            if not _HEADER_PATTERN.fullmatch(name) or name.lower() in RESERVED_HEADERS:
+            if not _HEADER_NAME.fullmatch(name) or name.lower() in RESERVED_HEADERS:
                 raise ValueError("has a name that cannot be set here")
         return headers
 
@@ -90,6 +90,6 @@ class ProvidersSettings(StrictModel):
         for name in endpoints:
             if name in RESERVED_NAMES:
                 raise ValueError(f"{name!r} is the name of another summarizer")
-            if not _ENDPOINT_NAME_PATTERN.fullmatch(name):
+            if not _ENDPOINT_NAME.fullmatch(name):
                 raise ValueError("names consist of letters, digits, dots, hyphens and underscores")
         return endpoints
