@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     import httpx2
 
+    from nexus_core.plugin import LoadedLayers
     from nexus_plugins.providers._formats import WireFormat
     from nexus_plugins.providers._secrets import EnvironmentSecrets, Secret
 
@@ -128,6 +129,24 @@ class ModelEndpoint:
     max_retries: int = 2
     timeout: float = 120.0
     options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_provider_settings(loaded: LoadedLayers) -> tuple[dict[str, ModelEndpoint], tuple[str, ...]]:
+    """Return the endpoints by name, and the environment variables of the command.
+
+    Only the user's own files can set them. They are validated here, with pydantic, which few users need for this.
+    """
+    given = loaded.settings.get("plugins.providers")
+    if not given:
+        return {}, ()
+    from nexus_plugins.providers._settings import ProvidersSettings
+
+    settings = ProvidersSettings.model_validate(given)
+    endpoints = {
+        name: ModelEndpoint(**endpoint.model_dump(exclude={"allow_http"}))
+        for name, endpoint in settings.endpoints.items()
+    }
+    return endpoints, tuple(settings.command_variables)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,9 @@ from nexus_core import ConfigError, MessageError, get_dialect
 from nexus_core.plugin import Provider, ProviderReply, ProviderToolCall, ProviderUsage, TextDelta
 from nexus_plugins.providers._addresses import find_address_fault
 from nexus_plugins.providers._connection_pool import CONNECTIONS
-from nexus_plugins.providers._endpoint import RESEND_HINT, EndpointClient, ModelEndpoint
+from nexus_plugins.providers._endpoint import RESEND_HINT, EndpointClient, ModelEndpoint, read_provider_settings
 from nexus_plugins.providers._formats import FORMATS
 from nexus_plugins.providers._secrets import NOT_A_VARIABLE, is_variable_name, is_variable_set
-from nexus_plugins.providers._summarizers import read_provider_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
