@@ -1,4 +1,4 @@
-"""HTTP client for model endpoints: streaming, retries, timeouts, cancellation.
+"""Model endpoints of the settings, and the HTTP client: streaming, retries, timeouts, cancellation.
 
 Summarizers and agents use the same `EndpointClient`. Nothing below it raises: an exception would carry the frames that
 hold the API key.
@@ -142,10 +142,7 @@ def read_provider_settings(loaded: LoadedLayers) -> tuple[dict[str, ModelEndpoin
     from nexus_plugins.providers._settings import ProvidersSettings
 
     settings = ProvidersSettings.model_validate(given)
-    endpoints = {
-        name: ModelEndpoint(**endpoint.model_dump(exclude={"allow_http"}))
-        for name, endpoint in settings.endpoints.items()
-    }
+    endpoints = {name: endpoint.to_endpoint() for name, endpoint in settings.endpoints.items()}
     return endpoints, tuple(settings.command_variables)
 
 

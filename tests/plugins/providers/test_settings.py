@@ -390,7 +390,7 @@ def test_providers_of_the_apis_are_built_without_pydantic(nexus_home: Path, work
 
 
 def test_an_endpoint_has_the_defaults_of_its_settings() -> None:
-    assert ModelEndpoint(**Endpoint(api="openai").model_dump(exclude={"allow_http"})) == ModelEndpoint(api="openai")
+    assert Endpoint(api="openai").to_endpoint() == ModelEndpoint(api="openai")
 
 
 @pytest.mark.parametrize("value", ["sk-0123456789 abcdef", "1KEY", ""])
