@@ -27,8 +27,8 @@ from nexus_core.cli.memory_lookup import (
     InjectedMemoryIndex,
     find_named_file,
     find_named_step,
-    is_path,
     list_all_injected,
+    looks_like_path,
     match_memory_id,
 )
 from nexus_core.cli.options import ALL_ITEMS, DryRunOption, FacetOption, JsonOption, build_limit_option
@@ -411,7 +411,7 @@ def forget(
         with cli.console.progress(None, "Searching", unit="steps") as progress:
             memories = [memory for _, memory in named]
             asked = read_forget_target(nexus, target, memories, given, advance=progress.advance)
-        if asked.text and is_path(nexus, target):
+        if asked.text and looks_like_path(nexus, target):
             cli.console.warning(visible_line(f"{target!r} is not a note, so it is a text that memories may have"))
         plan = build_forget_plan(nexus, given, asked, named)
         if not plan.matched and not plan.injected and not asked.uris and not asked.recorded:

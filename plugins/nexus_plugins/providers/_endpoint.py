@@ -94,14 +94,14 @@ class EndpointError(ProviderError):
         self.endpoint = endpoint
 
 
-class RetryClock(NamedTuple):
+class RetryTiming(NamedTuple):
     """Functions behind the waits between retries, which tests replace."""
 
     pause: Callable[[float], None] = time.sleep
     random: Callable[[], float] = random.random
 
 
-DEFAULT_TIMING = RetryClock()
+DEFAULT_TIMING = RetryTiming()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +159,7 @@ class EndpointClient:
 
     name: str
     endpoint: ModelEndpoint
-    timing: RetryClock = DEFAULT_TIMING
+    timing: RetryTiming = DEFAULT_TIMING
     where: str = ""
 
     @property
@@ -606,7 +606,7 @@ _RETRYABLE_STATUSES = frozenset({408, 409, 429})
 _STATUS_SERVER_ERROR = 500
 
 
-def compute_wait(response: HttpResponse | HttpFailure, attempt: int, timing: RetryClock) -> float | None:
+def compute_wait(response: HttpResponse | HttpFailure, attempt: int, timing: RetryTiming) -> float | None:
     """Return the seconds before the next attempt, None if it is useless."""
     if not isinstance(response, HttpResponse):
         return _compute_backoff(attempt, timing) if response.is_retryable else None
@@ -628,7 +628,7 @@ def reserve_time(seconds: float) -> float:
     return seconds - min(1.0, seconds / 20)
 
 
-def _compute_backoff(attempt: int, timing: RetryClock) -> float:
+def _compute_backoff(attempt: int, timing: RetryTiming) -> float:
     # Jitter, so that clients that were rejected together do not retry together.
     return min(MIN_WAIT_SECONDS * 2.0 ** (attempt - 1), MAX_WAIT_SECONDS) * (0.5 + timing.random() / 2)
 

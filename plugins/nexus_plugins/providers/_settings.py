@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from nexus_core.plugin.settings import StrictModel
-from nexus_plugins.providers._addresses import find_address_fault
+from nexus_plugins.providers._addresses import find_address_error
 from nexus_plugins.providers._endpoint import ModelEndpoint
 from nexus_plugins.providers._formats import RESERVED_HEADERS
 from nexus_plugins.providers._secrets import NOT_A_VARIABLE, is_variable_name
@@ -85,8 +85,8 @@ class Endpoint(StrictModel):
 
     @model_validator(mode="after")
     def _validate_address(self) -> Self:
-        if self.base_url is not None and (fault := find_address_fault(self.base_url, allow_http=self.allow_http)):
-            raise ValueError(f"base_url {fault}")
+        if self.base_url is not None and (error := find_address_error(self.base_url, allow_http=self.allow_http)):
+            raise ValueError(f"base_url {error}")
         return self
 
 

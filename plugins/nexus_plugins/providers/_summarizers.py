@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nexus_core.plugin import LayerConfig, LoadedLayers, SummaryRequest
-    from nexus_plugins.providers._endpoint import ModelEndpoint, RetryClock
+    from nexus_plugins.providers._endpoint import ModelEndpoint, RetryTiming
 
 COMMAND_SETTING = "compaction.command"
 COMMAND_POINTER = "/compaction/command"
@@ -46,7 +46,7 @@ class EndpointSummarizer:
     name: str
     endpoint: ModelEndpoint
     model: str = ""
-    timing: RetryClock = DEFAULT_TIMING
+    timing: RetryTiming = DEFAULT_TIMING
 
     def __call__(self, request: SummaryRequest) -> str:
         """Return the summary.
