@@ -48,7 +48,7 @@ def list_modules() -> list[str]:
 
 
 def _has_patterns(source: str) -> bool:
-    return "re.compile(" in source or ("import re\n" in source and bool(_find_passed_names(source)))
+    return "re.compile(" in source or ("import re\n" in source and bool(find_passed_names(source)))
 
 
 def find_patterns(module_name: str) -> Iterator[UsedPattern]:
@@ -56,7 +56,7 @@ def find_patterns(module_name: str) -> Iterator[UsedPattern]:
     module = importlib.import_module(module_name)
     source = Path(str(module.__file__)).read_text(encoding="utf-8")
     searched = _find_searched_names(source)
-    for name, searches in _find_passed_names(source).items():
+    for name, searches in find_passed_names(source).items():
         if isinstance(value := vars(module).get(name), str):
             yield UsedPattern(f"{module_name}.{name}", re.compile(value), searches)
     seen: set[int] = set()
@@ -75,7 +75,7 @@ def _find_searched_names(source: str) -> set[str]:
     }
 
 
-def _find_passed_names(source: str) -> dict[str, bool]:
+def find_passed_names(source: str) -> dict[str, bool]:
     """Return the names of the strings that functions of `re` compile, and whether these search for them everywhere."""
     found: dict[str, bool] = {}
     for node in ast.walk(ast.parse(source)):

@@ -66,7 +66,7 @@ def get_exit_code(error: NexusError) -> int:
     return EXIT_USAGE if isinstance(error, UsageError) else EXIT_CONFIGURATION
 
 
-_LEDGER_COMMAND = r"(?<=`)nexus (?:session|ledger|context --session) [^`]+(?=`)"
+_LEDGER_COMMAND_PATTERN = r"(?<=`)nexus (?:session|ledger|context --session) [^`]+(?=`)"
 """A command in a hint that reads a ledger."""
 _STDOUT, _STDERR = 1, 2  # descriptors, as every program knows them
 
@@ -242,7 +242,7 @@ class CliContext:
         from nexus_core.ledger.url import without_secret
 
         option = f" --ledger {quote(without_secret(self.ledger))}"
-        return re.sub(_LEDGER_COMMAND, lambda found: found[0] + option * ("--ledger" not in found[0]), text)
+        return re.sub(_LEDGER_COMMAND_PATTERN, lambda found: found[0] + option * ("--ledger" not in found[0]), text)
 
     def print_traceback(self, error: BaseException) -> None:
         """Print where an exception came from."""

@@ -164,9 +164,9 @@ def parse_input_json(path: Path, part: str, text: str, line: int = 0) -> Any:  #
         what = "is too large a number" if str(error)[-1].isdigit() else "is not JSON"
         message, offset = f"{error} {what}", part.find(str(error))
     except json.JSONDecodeError as error:
-        from nexus_core.transcripts.base import find_json_error
+        from nexus_core.transcripts.base import relocate_json_error
 
-        found = find_json_error(part, error)
+        found = relocate_json_error(part, error)
         message, offset = found.msg, found.pos
     except ValueError:  # Python reads no more digits than it prints
         most = sys.get_int_max_str_digits()

@@ -234,7 +234,7 @@ def _find_files(nexus: Nexus, name: str, files: Collection[str]) -> list[NamedTa
     return [NamedTarget("file", each) for each in found]
 
 
-def is_path(nexus: Nexus, name: str) -> bool:
+def looks_like_path(nexus: Nexus, name: str) -> bool:
     """Return True if a name is probably that of a file."""
     is_name = "\n" not in name and " " not in name.strip()
     return is_name and ("/" in name or os.path.exists(nexus.cwd / name))  # noqa: PTH110 - Path.exists may raise

@@ -133,7 +133,7 @@ MAX_EXCERPT_CHARACTERS = 200
 """Characters of each part; no line of a table is longer."""
 _MAX_ARGUMENT_CHARACTERS = 60
 """Characters of an argument, so that those behind a long one are seen too."""
-CLOCK_PREFIX = r"\ACurrent time: [0-9T:-]++Z\nTimezone: [^\n]*+\n(?>(?:[^\n]++\n)*)\n"
+_CLOCK_PREFIX = re.compile(r"\ACurrent time: [0-9T:-]++Z\nTimezone: [^\n]*+\n(?>(?:[^\n]++\n)*)\n")
 """What sessions write before the text of a user message."""
 
 
@@ -145,7 +145,7 @@ def excerpt_message(message: Message) -> str:
     from nexus_core.memory.statements import strip_command_elements  # with patterns that take long to compile, as below
     from nexus_core.text.secrets import redact_beginning
 
-    text = strip_command_elements(re.sub(CLOCK_PREFIX, "", message.content))
+    text = strip_command_elements(_CLOCK_PREFIX.sub("", message.content))
     parts = [redact_beginning(text, MAX_EXCERPT_CHARACTERS), *map(excerpt_call, message.tool_calls)]
     if not any(parts):
         parts = [redact_beginning(result.text, MAX_EXCERPT_CHARACTERS) for result in message.tool_results]

@@ -21,7 +21,7 @@ _BLANK = re.compile(r"[ \t\n\r]*")
 _LINE = re.compile(r"[^\n\r]*")
 _NUMBER = re.compile(r"(-?(?:0|[1-9][0-9]*))(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 # A pair of surrogates, a surrogate alone, or any other escape of a string that is known to be well-formed.
-_ESCAPE = r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<lone>u[dD][89a-fA-F]..)|.)"
+_ESCAPE_PATTERN = r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<lone>u[dD][89a-fA-F]..)|.)"
 _ESCAPE_DIGITS, _HEX_DIGITS = 4, frozenset("0123456789abcdefABCDEF")
 _BLANKS_AND_SLASH = frozenset(" \t\n\r/")
 _LITERALS: dict[str, tuple[str, bool | None]] = {"t": ("true", True), "f": ("false", False), "n": ("null", None)}
@@ -197,7 +197,7 @@ class _JsonParser:
         try:
             value.encode()
         except UnicodeEncodeError:
-            for escape in re.compile(_ESCAPE).finditer(self._text, opening, end):
+            for escape in re.compile(_ESCAPE_PATTERN).finditer(self._text, opening, end):
                 if escape["lone"]:
                     raise JsonSyntaxError("Lone surrogate in \\uXXXX escape", escape.start()) from None
 

@@ -11,13 +11,14 @@ if TYPE_CHECKING:
     from nexus_core.host.manager import Host
     from nexus_core.types.ledger import Ledger
 
-_CONNECTION_STRING = (
+_CONNECTION_STRING_PATTERN = (
     r"\s*(?:host(?:addr)?|port|dbname|user|pass(?:word|file)|service(?:file)?|ssl\w+|options|application_name"
     r"|connect_timeout|target_session_attrs|client_encoding|channel_binding|gss\w+|krbsrvname|keepalives\w*)\s*="
 )
 """Keywords that a connection string of libpq can begin with, such as `host=localhost password=…`."""
-_CREDENTIAL = r"(?<=password=)[^&]*"
-_HOSTS = r"[^/?#]*"
+_CREDENTIAL_PATTERN = r"(?<=password=)[^&]*"
+"""A password in the query of a URL."""
+_HOSTS_PATTERN = r"[^/?#]*"
 
 
 def open_ledger(host: Host, url: str) -> Ledger:
@@ -46,7 +47,7 @@ def refuse_connection_string(text: str) -> None:
     Raises:
         LedgerError: The text is a connection string and not a URL.
     """
-    if re.match(_CONNECTION_STRING, text):
+    if re.match(_CONNECTION_STRING_PATTERN, text):
         raise LedgerError(
             "the ledger is given as a connection string of libpq, not as a URL",
             hint="write postgresql://USER:PASSWORD@HOST:PORT/DATABASE; in the password, @ is %40 and / is %2F",
@@ -55,14 +56,16 @@ def refuse_connection_string(text: str) -> None:
 
 def without_secret(url: str) -> str:
     """Return a URL without its password."""
-    if re.match(_CONNECTION_STRING, url):
+    if re.match(_CONNECTION_STRING_PATTERN, url):
         return "…"
     scheme, found, rest = url.partition("://")
     if found:
-        address = re.sub(_CREDENTIAL, "…", rest)
+        address = re.sub(_CREDENTIAL_PATTERN, "…", rest)
         if not rest.startswith("/"):  # a file has no user before its path
             address = address.rpartition("@")[2]
-            address = re.sub(_HOSTS, lambda hosts: ",".join(map(_hide_odd_port, hosts[0].split(","))), address, count=1)
+            address = re.sub(
+                _HOSTS_PATTERN, lambda hosts: ",".join(map(_hide_odd_port, hosts[0].split(","))), address, count=1
+            )
         return f"{scheme}://{address}"
     name, colon, rest = url.partition(":")
     return f"{name}:…" if colon and rest else url

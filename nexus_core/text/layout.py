@@ -23,8 +23,8 @@ _COMFORTABLE_WIDTHS = (24, 12, 0)
 _MAX_COMPARED_ROWS = 100
 """Rows for which layouts are compared."""
 _COMMAND = "nexus "
-_PIECE = r"`[^`\n]*`\S*|\S+"
-_LETTER = r"[^\W\d_]"
+_PIECE_PATTERN = r"`[^`\n]*`\S*|\S+"
+_LETTER_PATTERN = r"[^\W\d_]"
 
 
 class TableLine(NamedTuple):
@@ -87,7 +87,7 @@ def wrap_line(line: str, width: int) -> list[str]:
     if not line.strip() or len(indent) * 2 > width:
         return [line]
     lines, end = [indent], len(indent)
-    for match in re.finditer(_PIECE, line):
+    for match in re.finditer(_PIECE_PATTERN, line):
         blanks = "" if lines[-1] == indent else line[end : match.start()]
         end = match.end()
         if blanks and measure_width(lines[-1] + blanks + match[0]) > width:
@@ -193,7 +193,7 @@ def _find_smallest_width(cell: str) -> int:
 
 def _split_cell(cell: str) -> list[str]:
     """Return the parts of a cell between which it may be wrapped; blanks stay with the part before them."""
-    if not re.search(_LETTER, cell):  # numbers, dates, ranges
+    if not re.search(_LETTER_PATTERN, cell):  # numbers, dates, ranges
         return [cell.strip()]
     parts: list[str] = []
     for word in cell.split():

@@ -26,8 +26,8 @@ UNSPACED_SCRIPTS = (
 """Scripts without blanks between words, so that a word may end anywhere, as ranges of a character class: Thai and Lao,
 Burmese, Khmer; then Japanese and Chinese."""
 # Without the underscore, which is decoration.
-_LETTER = rf"[^\W_{UNSPACED_SCRIPTS}]"
-_IS_LETTER = re.compile(_LETTER).match
+_LETTER_PATTERN = rf"[^\W_{UNSPACED_SCRIPTS}]"
+_IS_LETTER = re.compile(_LETTER_PATTERN).match
 _DECORATION = re.compile(rf"(?m)^{_LINE_START}|{_MARK}")
 
 MAX_SENTENCE_CHARACTERS = 2_000
@@ -105,7 +105,7 @@ def _compile_sentence(tokens: list[tuple[str, int, int]], *, is_whole: bool) -> 
             parts.append(f"(?>{_GAP}+)" if is_word and was_word and start > last_end else f"(?>{_GAP}*)")
         parts.append(r"(?:\u2026|\.\.\.)" if token in _ELLIPSIS else re.escape(token))
         last_end, was_word = end, is_word
-    before = f"(?<!{_LETTER})" if _IS_LETTER(tokens[0][0]) else ""
+    before = f"(?<!{_LETTER_PATTERN})" if _IS_LETTER(tokens[0][0]) else ""
     # A terminal or an ellipsis may have cut a word in two.
-    after = f"(?!{_LETTER})" if is_whole and _IS_LETTER(tokens[-1][0][-1]) else ""
+    after = f"(?!{_LETTER_PATTERN})" if is_whole and _IS_LETTER(tokens[-1][0][-1]) else ""
     return re.compile("".join((before, *parts, after)), re.IGNORECASE)

@@ -71,7 +71,7 @@ BYTES_PER_TOKEN = 500
 _HEADER_BYTES = 30
 """Bytes of the header in which all formats but JPEG store their size; no image is smaller."""
 _API_ALIASES = {"responses": "openai"}
-_PDF_PAGE = rb"/Type\s*/Page(?![A-Za-z])"
+_PDF_PAGE_PATTERN = rb"/Type\s*/Page(?![A-Za-z])"
 
 
 class ImageSize(NamedTuple):
@@ -103,7 +103,7 @@ def count_file(file: File, api: str, count: Callable[[str], int]) -> int:
     if file.mime.startswith("text/"):
         return count(content.read_all().decode("utf-8", "replace"))
     if file.mime == "application/pdf" or content.read(0, 5) == b"%PDF-":
-        pages = len(re.findall(_PDF_PAGE, content.read_all())) or ceil(len(content) / BYTES_PER_PAGE)
+        pages = len(re.findall(_PDF_PAGE_PATTERN, content.read_all())) or ceil(len(content) / BYTES_PER_PAGE)
         return page * pages
     return max(page if len(content) < BYTES_PER_PAGE else 0, len(content) // BYTES_PER_TOKEN)
 
@@ -201,7 +201,7 @@ def _get_media_bytes(media: Image | File) -> Base64Bytes:
     return Base64Bytes(media.data)
 
 
-_BASE64_BLOB = r"[A-Za-z0-9+/_\-]{4096,}={0,2}"
+_BASE64_BLOB_PATTERN = r"[A-Za-z0-9+/_\-]{4096,}={0,2}"
 """Base64 data, which is never read as words."""
 _ENCRYPTED_CHARACTERS_PER_TOKEN = 4
 """Encrypted reasoning is about as long as its text, and the provider counts the text."""
@@ -263,7 +263,7 @@ def _count_block(counter: SupportsCount, part: Opaque) -> int:
         blobs.append(blob[0])
         return ""
 
-    words = re.sub(_BASE64_BLOB, collect_blob, to_compact_json(part.block))
+    words = re.sub(_BASE64_BLOB_PATTERN, collect_blob, to_compact_json(part.block))
     return counter.count(words) + sum(len(blob) * 3 // 4 // BYTES_PER_TOKEN for blob in blobs)
 
 

@@ -19,14 +19,14 @@ DEFAULT_WINDOW_TOKENS = 128_000
 """Context window of an unknown model."""
 
 # gpt-4o-2024-08-06, claude-sonnet-4-20250514, claude-sonnet-4@20250514, gemini-2.5-pro-preview-05-06, command-r-08-2024
-_DATE = r"[-@](\d{8}|\d{4}-\d{2}-\d{2}|\d{2}-\d{2}|\d{2}-\d{4})$"
+_DATE_PATTERN = r"[-@](\d{8}|\d{4}-\d{2}-\d{2}|\d{2}-\d{2}|\d{2}-\d{4})$"
 # anthropic.claude-sonnet-4-20250514-v1:0
-_VERSION = r"-v\d+(:\d+)?$"
+_VERSION_PATTERN = r"-v\d+(:\d+)?$"
 # us.anthropic.claude-sonnet-4
-_VENDOR = r"^([a-z]{2,6}\.)?[a-z0-9]+\.(?=[a-z])"
+_VENDOR_PATTERN = r"^([a-z]{2,6}\.)?[a-z0-9]+\.(?=[a-z])"
 # A build, a size, a quantisation: mistral-large-2411, gpt-4-32k, llama-3.3-70b, qwen3-235b-a22b
-_NUMBER = r"\d{3,8}|a?\d+(\.\d+)?[bekm]|v\d|q\d\w*|(fp|bf|int)\d+"
-_BORDERS = r"[-:@]"
+_NUMBER_PATTERN = r"\d{3,8}|a?\d+(\.\d+)?[bekm]|v\d|q\d\w*|(fp|bf|int)\d+"
+_BORDER_PATTERN = r"[-:@]"
 _VARIANTS = (
     " air audio base beta chat code codex coder computer deep exp experimental extended fast flash free high image"
     " instruct it large latest lite live low maas maverick max medium micro mini minimal multimodal nano native non"
@@ -109,9 +109,9 @@ def iterate_plain_names(name: str) -> Iterator[str]:
     yield short
     if short.startswith("ft:"):  # ft:gpt-4o-mini-2024-07-18:acme::abc
         short = short.split(":")[1]
-    undated = re.sub(_DATE, "", re.sub(_VERSION, "", short))
+    undated = re.sub(_DATE_PATTERN, "", re.sub(_VERSION_PATTERN, "", short))
     yield undated
-    bare = re.sub(_VENDOR, "", undated)
+    bare = re.sub(_VENDOR_PATTERN, "", undated)
     yield bare
     yield bare.replace(".", "-")  # claude-opus-4.6
 
@@ -144,8 +144,8 @@ def _is_guess(name: str, match: str) -> bool:
 
 
 def _is_variant(ending: str) -> bool:
-    first, *words = re.split(_BORDERS, ending)
-    return not first and all(f" {word} " in _VARIANTS or re.fullmatch(_NUMBER, word) for word in words)
+    first, *words = re.split(_BORDER_PATTERN, ending)
+    return not first and all(f" {word} " in _VARIANTS or re.fullmatch(_NUMBER_PATTERN, word) for word in words)
 
 
 def _resolve_alias(name: str, settings: Settings | None) -> str:

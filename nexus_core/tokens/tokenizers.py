@@ -78,7 +78,7 @@ MAX_PIECE_BYTES = 64 * 1024
 
 # No token of the GPT family crosses these: a blank after something, a line end after a word, the border between
 # letters and digits, a full stop after Chinese, Japanese or Korean.
-_BORDER = (
+_BORDER_PATTERN = (
     r"(?<=\S)(?= )|(?<=[A-Za-z0-9])(?=[\r\n]|(?<=[A-Za-z])[0-9]|(?<=[0-9])[A-Za-z])"
     r"|(?<=[\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fa5\uac00-\ud7a3])(?=[\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f])"
 )
@@ -102,7 +102,7 @@ def cut_pieces(text: str, max_bytes: int = MAX_PIECE_BYTES) -> Iterator[str]:
 
 
 def _find_last_border(text: str, start: int, end: int) -> int:
-    borders = re.compile(_BORDER)  # here, because most texts are short
+    borders = re.compile(_BORDER_PATTERN)  # here, because most texts are short
     for window in (*_SEARCH_WINDOWS, end - start):
         place = 0
         for border in borders.finditer(text, max(start + 1, end - window), end + 1):

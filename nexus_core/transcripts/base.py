@@ -354,7 +354,7 @@ def describe_json_error(error: json.JSONDecodeError) -> str:
     return f"not JSON: {what[:1].lower()}{what[1:]} at column {error.colno}"
 
 
-def find_json_error(text: str, error: json.JSONDecodeError) -> json.JSONDecodeError:
+def relocate_json_error(text: str, error: json.JSONDecodeError) -> json.JSONDecodeError:
     """Return an error of a parser at the place where a person finds it.
 
     The parser reads on behind a broken line of JSON Lines and fails in the next one, or behind the end of the text.
@@ -444,7 +444,7 @@ def parse_document(text: str, name: str) -> Any:  # noqa: ANN401 - JSON has many
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
-        found = find_json_error(text, error)
+        found = relocate_json_error(text, error)
         raise MessageError(describe_json_error(found), path=format_location(name, found.lineno)) from None
     except (ValueError, RecursionError):
         raise MessageError(TOO_LARGE_TEXT, path=name) from None

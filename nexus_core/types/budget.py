@@ -58,9 +58,9 @@ class ModelCounter(TokenCounter, Protocol):
         """Return the tokens of each text; faster than one call per text."""
 
 
-_PRICE = r"\d{1,9}(\.\d{1,9})?"
+_PRICE_PATTERN = r"\d{1,9}(\.\d{1,9})?"
 _PRICE_FIELDS = ("input", "output", "cache_read", "cache_write", "cache_write_1h")
-_DATE = r"\d{4}-\d{2}-\d{2}"
+_DATE_PATTERN = r"\d{4}-\d{2}-\d{2}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,11 +93,11 @@ class ModelPrice:
         require_types(self, long_from=int, date=str, source=str, **dict.fromkeys(_PRICE_FIELDS, str))
         for field in _PRICE_FIELDS:
             value = getattr(self, field)
-            if not re.fullmatch(_PRICE, value) and (value or field in ("input", "output")):
+            if not re.fullmatch(_PRICE_PATTERN, value) and (value or field in ("input", "output")):
                 raise ValueError(f'ModelPrice.{field} must be a text like "1.25", in US dollars, not {value!r}')
         if (self.long_from > 0) != isinstance(self.long, ModelPrice):
             raise ValueError("ModelPrice.long_from and ModelPrice.long belong together")
-        if self.date and not re.fullmatch(_DATE, self.date):
+        if self.date and not re.fullmatch(_DATE_PATTERN, self.date):
             raise ValueError(f"ModelPrice.date must be like 2026-11-17, not {self.date!r}")
 
 

@@ -1,4 +1,4 @@
-"""No regular expression of the project takes more than linear time, whatever the text."""
+"""No regular expression takes more than linear time, whatever the text, and its name tells whether it is compiled."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from time import thread_time
 import pytest
 
 from tests.effort import sampled
-from tests.hostile_patterns import find_patterns, list_modules, write_hostile_texts
+from tests.hostile_patterns import ROOT, find_passed_names, find_patterns, list_modules, write_hostile_texts
 from tests.tables import count
 from tests.timing import assert_linear
 
@@ -70,5 +70,17 @@ def test_slow_pattern_is_recognized(pattern: str, searches: bool) -> None:
 def test_a_string_that_a_function_of_re_compiles_is_found() -> None:
     found = {used.name: used.searches for used in find_patterns("nexus_core.text.safety")}
 
-    assert found["nexus_core.text.safety._HIDDEN_RUN"]
-    assert not found["nexus_core.text.safety._JOINING_SCRIPTS"]
+    assert found["nexus_core.text.safety._HIDDEN_RUN_PATTERN"]
+    assert not found["nexus_core.text.safety._JOINING_SCRIPT_PATTERN"]
+
+
+def test_a_constant_is_called_pattern_if_it_is_a_text_that_re_compiles() -> None:
+    wrong = []
+    for path in [*(ROOT / "nexus_core").rglob("*.py"), *(ROOT / "plugins").rglob("*.py")]:
+        source = path.read_text(encoding="utf-8")
+        compiled = set(re.findall(r"^(\w+)(?:: .+)? = re\.compile\(", source, re.MULTILINE))
+        texts = {name for name in find_passed_names(source) if name.isupper()}
+        wrong += [f"{path.name}: {name}" for name in compiled if name.endswith("_PATTERN")]
+        wrong += [f"{path.name}: {name}" for name in texts if not name.endswith("_PATTERN")]
+
+    assert wrong == []

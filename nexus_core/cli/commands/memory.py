@@ -27,8 +27,8 @@ from nexus_core.cli.memory_lookup import (
     InjectedMemoryIndex,
     MemoryCatalog,
     NamedTarget,
-    is_path,
     list_all_injected,
+    looks_like_path,
     print_memory_findings,
     resolve_memory_name,
 )
@@ -359,7 +359,7 @@ def forget(
         with cli.console.progress(None, "Searching", unit="steps") as progress:
             memories = [memory for _, memory in listed]
             selection = read_forget_target(nexus, target, memories, injected_index, advance=progress.advance)
-        if selection.text and is_path(nexus, target):
+        if selection.text and looks_like_path(nexus, target):
             cli.console.warning(visible_line(f"{target!r} is not a note, so it is a text that memories may have"))
         plan = build_forget_plan(nexus, injected_index, selection, listed)
         if not plan.matched and not plan.injected and not selection.uris and not selection.recorded_uris:

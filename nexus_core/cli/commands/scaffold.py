@@ -18,7 +18,7 @@ from nexus_core.types.base import dataclass
 
 DEFAULT_HOOK = "nexus_static_sections"
 
-_NAME_PATTERN = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_PLUGIN_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 # Their distributions or packages would be called like ours, or their plugins could not load beside ours.
 _RESERVED_NAMES = {"core", "plugins", *(candidate.name for candidate in BUNDLED)}
@@ -71,7 +71,7 @@ def build_plugin_package(name: str, hook: str = DEFAULT_HOOK) -> PluginPackage:
     """
     if hook not in get_hooks():
         raise UnknownNameError("hook", hook, get_hooks())
-    if not _NAME_PATTERN.fullmatch(name):
+    if not _PLUGIN_NAME.fullmatch(name):
         raise UsageError(
             f"{name!r} cannot be the name of a plugin",
             hint="use lower case letters, digits and single hyphens, starting with a letter: git-status",

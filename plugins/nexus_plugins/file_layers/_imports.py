@@ -208,7 +208,7 @@ def _get_home() -> Path:
 
 
 # All of these run in linear time: no repetition can match the same text in two ways.
-_IMPORT_PATTERN = re.compile(r"(?<!\S)@((?:[\w./~-]|\\ )+)")
+_IMPORT = re.compile(r"(?<!\S)@((?:[\w./~-]|\\ )+)")
 _LINE = re.compile(r"[^\n]+\n?|\n")
 # A fence may be in a quotation or a list.
 _FENCE = re.compile(r"(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*(?:(`{3,})[^`\n]*|(~{3,})[^\n]*)$", re.MULTILINE)
@@ -232,7 +232,7 @@ def find_import_tokens(text: str) -> Iterator[ImportToken]:
     region = next(regions, None)
     for line in _LINE.finditer(text):
         stripped = line[0].strip()
-        for match in _IMPORT_PATTERN.finditer(text, line.start(), line.end()):
+        for match in _IMPORT.finditer(text, line.start(), line.end()):
             while region and region[1] <= match.start():
                 region = next(regions, None)
             if region and region[0] <= match.start():

@@ -158,8 +158,8 @@ def _unwrap_exception(error: BaseException) -> BaseException:
     return error
 
 
-_URL_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_SERVER_URL_PATTERN = re.compile(r"https?://[^\s/?#]\S*|\$\{.*")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_SERVER_URL = re.compile(r"https?://[^\s/?#]\S*|\$\{.*")
 
 
 class _AddCommand(TyperCommand):
@@ -318,10 +318,10 @@ def _require_command_or_url(name: str, command: Sequence[str], url: str) -> None
         raise UsageError("a server needs a name", hint="nexus mcp add NAME -- COMMAND ARGS...")
     if bool(command and command[0].strip()) == bool(url):
         raise UsageError("a server has either a command or an address", hint="-- COMMAND ARGS..., or --url URL")
-    if _URL_PATTERN.match(command[0] if command else ""):
+    if _URL.match(command[0] if command else ""):
         shown = hide_secrets([command[0]])[0]
         raise UsageError("this is an address, not a program", hint=f"nexus mcp add {name} --url {shown}")
-    if url and not _SERVER_URL_PATTERN.fullmatch(url):
+    if url and not _SERVER_URL.fullmatch(url):
         raise UsageError("this is not the address of a server", hint="--url https://…")
 
 

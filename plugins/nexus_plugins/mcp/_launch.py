@@ -94,8 +94,8 @@ def prepare_launch(server: MCPServerWithOrigin, loaded: LoadedLayers, request: R
         return resolve_references(text, os.environ, folder, f"{what} of server {config.name!r}")
 
     url = resolve(config.url, "the address")
-    if config.url and (fault := find_address_fault(url, own=is_own)):
-        raise ServerRefusedError(config.name, f"is not connected to: its address {fault}")
+    if config.url and (error := find_address_error(url, own=is_own)):
+        raise ServerRefusedError(config.name, f"is not connected to: its address {error}")
     env = {
         name: resolve(value, f"variable {name!r}")
         for name, value in config.env.items()
@@ -255,7 +255,7 @@ def _unquote_value(match: re.Match[str]) -> str:
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-def find_address_fault(url: str, *, own: bool) -> str:
+def find_address_error(url: str, *, own: bool) -> str:
     """Return why Nexus does not connect to a URL, or "" if it may.
 
     Args:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _ERROR_POSITION = re.compile(r"(?<!\s)\s*+\(at (?:line (\d+), column (\d+)|end of document)\)$")
-_KEY_PART = r"(?:\"[^\"]*\"|'[^']*'|[A-Za-z0-9_-]+)"
-_DOTTED_KEY = rf"{_KEY_PART}(?:[ \t]*\.[ \t]*{_KEY_PART})*"
+_KEY_PART_PATTERN = r"(?:\"[^\"]*\"|'[^']*'|[A-Za-z0-9_-]+)"
+_DOTTED_KEY = rf"{_KEY_PART_PATTERN}(?:[ \t]*\.[ \t]*{_KEY_PART_PATTERN})*"
 _TABLE_HEADER = re.compile(rf"\s*\[(\[)?[ \t]*({_DOTTED_KEY})[ \t]*\]")
 _MULTILINE_QUOTES = re.compile("\"\"\"|'''")
 _ASSIGNED_KEY = re.compile(rf"\s*({_DOTTED_KEY})[ \t]*=")
@@ -86,7 +86,7 @@ def _find_key_lines(text: str, value: dict[str, Any]) -> dict[str, int]:
 
 
 def _build_pointer(table: str, path: str) -> str:
-    for word in re.findall(_KEY_PART, path):
+    for word in re.findall(_KEY_PART_PATTERN, path):
         table = pointer_to(table, word[1:-1] if word[0] in "\"'" else word)
     return table
 

@@ -17,6 +17,8 @@ from nexus_plugins.models._families import FAMILIES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from nexus_plugins.models._families import ModelFamily, ModelRow
+
 PRICES_FILE = Path(__file__).parent / "prices.toml"
 
 
@@ -28,12 +30,14 @@ def nexus_models() -> tuple[Model, ...]:
 
 @cache
 def _read_models() -> tuple[Model, ...]:
-    return tuple(model for family in FAMILIES.values() for model in _build_models(**family))
+    return tuple(model for family in FAMILIES.values() for model in _build_models(family))
 
 
-def _build_models(models: dict[str, dict[str, Any]], **shared: Any) -> Iterator[Model]:  # noqa: ANN401 - TOML values
-    """Return the models of a family. Fields of a model override shared ones."""
-    return (Model(name=name, price=find_price, **{**shared, **fields}) for name, fields in models.items())
+def _build_models(family: ModelFamily) -> Iterator[Model]:
+    """Yield the models of a family. Fields of a model override shared ones."""
+    for name, row in family["models"].items():
+        fields: ModelRow = {**family["shared"], **row}
+        yield Model(name=name, price=find_price, **fields)
 
 
 def find_price(name: str) -> ModelPrice | None:

@@ -1,8 +1,11 @@
 """The bundled table of models, by family.
 
-The fields of a family hold for each of its models that does not set them. A name that ends in * stands for all names
-that begin so; the longest name that fits is used. A model whose name continues with more than a date, a size or a usual
-word (-mini, -latest) is only taken for it, and a finding says so: name it here.
+To add a model, add a row to its family. Its price goes into `prices.toml`, under the exact name that the provider uses,
+because a price holds for no other model. To add a family, add what its models share, and the models.
+
+The shared fields of a family hold for each of its models that does not set them. A name that ends in * stands for all
+names that begin so; the longest name that fits is used. A model whose name continues with more than a date, a size or a
+usual word (-mini, -latest) is only taken for it, and a finding says so: name it here.
 
 window             tokens that fit in a call; where the provider limits the input by itself, that limit
 encoding           the tokeniser, by tiktoken's name; any other name is of one that is not public, or not bundled
@@ -21,19 +24,50 @@ It is Python and not TOML, because the first count of a program needs it, and im
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
-FAMILIES: dict[str, dict[str, Any]] = {
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class ModelFields(TypedDict, total=False):
+        """Fields of a model, as above."""
+
+        encoding: str
+        max_output: int
+        cache_minimum: int
+        cache_breakpoints: int
+        api: str
+        token_factor: float
+        tool_call_tokens: int
+        count_error: float
+        count_source: str
+        request_bytes: int
+
+    class ModelRow(ModelFields):
+        """A model: its window, and fields in which it differs from its family."""
+
+        window: int
+
+    class ModelFamily(TypedDict):
+        """Models that share fields."""
+
+        shared: ModelFields
+        models: dict[str, ModelRow]
+
+
+FAMILIES: dict[str, ModelFamily] = {
     "anthropic": {
-        "encoding": "claude",
-        "api": "anthropic",
-        "cache_breakpoints": 4,
-        "token_factor": 1.17,
-        "tool_call_tokens": 60,
-        "count_error": 0.1,
-        "count_source": (
-            "least absolute deviation over 526 calls of 6 recorded sessions, Sonnet 4 to Opus 4.5, 2026-11-17"
-        ),
+        "shared": {
+            "encoding": "claude",
+            "api": "anthropic",
+            "cache_breakpoints": 4,
+            "token_factor": 1.17,
+            "tool_call_tokens": 60,
+            "count_error": 0.1,
+            "count_source": (
+                "least absolute deviation over 526 calls of 6 recorded sessions, Sonnet 4 to Opus 4.5, 2026-11-17"
+            ),
+        },
         "models": {
             "claude-2.1*": {"window": 200_000, "cache_minimum": 4096},
             "claude-3*": {"window": 200_000, "max_output": 4096, "cache_minimum": 2048},
@@ -58,15 +92,17 @@ FAMILIES: dict[str, dict[str, Any]] = {
     # Opus 4.7 brought a tokeniser with more tokens for the same text; a Claude that is not in this file is taken for a
     # newer one.
     "anthropic-2026": {
-        "encoding": "claude-2026",
-        "api": "anthropic",
-        "cache_breakpoints": 4,
-        "token_factor": 1.55,
-        "tool_call_tokens": 75,
-        "count_error": 0.15,
-        "count_source": (
-            "4 calls of a recorded session of Opus 4.7, and 0.63 as the share of o200k_base in others, 2026-11-17"
-        ),
+        "shared": {
+            "encoding": "claude-2026",
+            "api": "anthropic",
+            "cache_breakpoints": 4,
+            "token_factor": 1.55,
+            "tool_call_tokens": 75,
+            "count_error": 0.15,
+            "count_source": (
+                "4 calls of a recorded session of Opus 4.7, and 0.63 as the share of o200k_base in others, 2026-11-17"
+            ),
+        },
         "models": {
             "claude*": {"window": 200_000, "cache_minimum": 4096},
             "claude-opus-4-7*": {"window": 1_000_000, "max_output": 128_000, "cache_minimum": 2048},
@@ -82,7 +118,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         },
     },
     "openai": {
-        "api": "openai",
+        "shared": {"encoding": "o200k_base", "api": "openai"},
         "models": {
             "gpt-3.5*": {"window": 16_385, "encoding": "cl100k_base", "max_output": 4096},
             "gpt-35-turbo*": {"window": 16_385, "encoding": "cl100k_base", "max_output": 4096},
@@ -92,65 +128,42 @@ FAMILIES: dict[str, dict[str, Any]] = {
             "gpt-4-0125*": {"window": 128_000, "encoding": "cl100k_base", "max_output": 4096},
             "gpt-4-vision*": {"window": 128_000, "encoding": "cl100k_base", "max_output": 4096},
             "gpt-4-turbo*": {"window": 128_000, "encoding": "cl100k_base", "max_output": 4096},
-            "gpt-4o*": {"window": 128_000, "encoding": "o200k_base", "max_output": 16_384, "cache_minimum": 1024},
-            "chatgpt-4o*": {"window": 128_000, "encoding": "o200k_base", "max_output": 16_384},
-            "gpt-4.1*": {"window": 1_047_576, "encoding": "o200k_base", "max_output": 32_768, "cache_minimum": 1024},
-            "gpt-4.5*": {"window": 128_000, "encoding": "o200k_base", "max_output": 16_384, "cache_minimum": 1024},
-            "gpt-5*": {"window": 272_000, "encoding": "o200k_base", "max_output": 128_000, "cache_minimum": 1024},
-            "gpt-5.1*": {"window": 272_000, "encoding": "o200k_base", "max_output": 128_000, "cache_minimum": 1024},
-            "gpt-5.2*": {"window": 272_000, "encoding": "o200k_base", "max_output": 128_000, "cache_minimum": 1024},
-            "gpt-5.3*": {"window": 272_000, "encoding": "o200k_base", "max_output": 128_000, "cache_minimum": 1024},
-            "gpt-5-chat*": {"window": 128_000, "encoding": "o200k_base", "max_output": 16_384, "cache_minimum": 1024},
-            "gpt-5.1-chat*": {"window": 128_000, "encoding": "o200k_base", "max_output": 16_384},
-            "gpt-5.2-chat*": {"window": 128_000, "encoding": "o200k_base", "max_output": 16_384},
-            "gpt-5.3-chat*": {"window": 128_000, "encoding": "o200k_base", "max_output": 16_384},
-            "gpt-5.4*": {"window": 922_000, "encoding": "o200k_base", "max_output": 128_000, "cache_minimum": 1024},
-            "gpt-5.4-mini*": {
-                "window": 272_000,
-                "encoding": "o200k_base",
-                "max_output": 128_000,
-                "cache_minimum": 1024,
-            },
-            "gpt-5.4-nano*": {
-                "window": 272_000,
-                "encoding": "o200k_base",
-                "max_output": 128_000,
-                "cache_minimum": 1024,
-            },
-            "gpt-5.5*": {"window": 922_000, "encoding": "o200k_base", "max_output": 128_000, "cache_minimum": 1024},
-            "gpt-5.6*": {
-                "window": 922_000,
-                "encoding": "o200k_base",
-                "max_output": 128_000,
-                "cache_minimum": 1024,
-                "cache_breakpoints": 3,
-            },
-            "gpt-5.6-sol*": {
-                "window": 922_000,
-                "encoding": "o200k_base",
-                "max_output": 128_000,
-                "cache_minimum": 1024,
-                "cache_breakpoints": 3,
-            },
-            "gpt-5.6-cyber*": {
-                "window": 272_000,
-                "encoding": "o200k_base",
-                "max_output": 128_000,
-                "cache_minimum": 1024,
-                "cache_breakpoints": 3,
-            },
-            "gpt-6*": {"window": 922_000, "max_output": 128_000, "cache_minimum": 1024, "cache_breakpoints": 3},
+            "gpt-4o*": {"window": 128_000, "max_output": 16_384, "cache_minimum": 1024},
+            "chatgpt-4o*": {"window": 128_000, "max_output": 16_384},
+            "gpt-4.1*": {"window": 1_047_576, "max_output": 32_768, "cache_minimum": 1024},
+            "gpt-4.5*": {"window": 128_000, "max_output": 16_384, "cache_minimum": 1024},
+            "gpt-5*": {"window": 272_000, "max_output": 128_000, "cache_minimum": 1024},
+            "gpt-5.1*": {"window": 272_000, "max_output": 128_000, "cache_minimum": 1024},
+            "gpt-5.2*": {"window": 272_000, "max_output": 128_000, "cache_minimum": 1024},
+            "gpt-5.3*": {"window": 272_000, "max_output": 128_000, "cache_minimum": 1024},
+            "gpt-5-chat*": {"window": 128_000, "max_output": 16_384, "cache_minimum": 1024},
+            "gpt-5.1-chat*": {"window": 128_000, "max_output": 16_384},
+            "gpt-5.2-chat*": {"window": 128_000, "max_output": 16_384},
+            "gpt-5.3-chat*": {"window": 128_000, "max_output": 16_384},
+            "gpt-5.4*": {"window": 922_000, "max_output": 128_000, "cache_minimum": 1024},
+            "gpt-5.4-mini*": {"window": 272_000, "max_output": 128_000, "cache_minimum": 1024},
+            "gpt-5.4-nano*": {"window": 272_000, "max_output": 128_000, "cache_minimum": 1024},
+            "gpt-5.5*": {"window": 922_000, "max_output": 128_000, "cache_minimum": 1024},
+            "gpt-5.6*": {"window": 922_000, "max_output": 128_000, "cache_minimum": 1024, "cache_breakpoints": 3},
+            "gpt-5.6-sol*": {"window": 922_000, "max_output": 128_000, "cache_minimum": 1024, "cache_breakpoints": 3},
+            "gpt-5.6-cyber*": {"window": 272_000, "max_output": 128_000, "cache_minimum": 1024, "cache_breakpoints": 3},
             "gpt-oss-*": {"window": 131_072, "encoding": "o200k_harmony"},
-            "o1*": {"window": 200_000, "encoding": "o200k_base", "max_output": 100_000, "cache_minimum": 1024},
-            "o1-mini*": {"window": 128_000, "encoding": "o200k_base", "max_output": 65_536, "cache_minimum": 1024},
-            "o1-preview*": {"window": 128_000, "encoding": "o200k_base", "max_output": 32_768, "cache_minimum": 1024},
-            "o3*": {"window": 200_000, "encoding": "o200k_base", "max_output": 100_000, "cache_minimum": 1024},
-            "o4-mini*": {"window": 200_000, "encoding": "o200k_base", "max_output": 100_000, "cache_minimum": 1024},
+            "o1*": {"window": 200_000, "max_output": 100_000, "cache_minimum": 1024},
+            "o1-mini*": {"window": 128_000, "max_output": 65_536, "cache_minimum": 1024},
+            "o1-preview*": {"window": 128_000, "max_output": 32_768, "cache_minimum": 1024},
+            "o3*": {"window": 200_000, "max_output": 100_000, "cache_minimum": 1024},
+            "o4-mini*": {"window": 200_000, "max_output": 100_000, "cache_minimum": 1024},
+        },
+    },
+    # Its tokeniser is not known.
+    "openai-2026": {
+        "shared": {"api": "openai"},
+        "models": {
+            "gpt-6*": {"window": 922_000, "max_output": 128_000, "cache_minimum": 1024, "cache_breakpoints": 3},
         },
     },
     "google": {
-        "encoding": "gemini",
-        "api": "gemini",
+        "shared": {"encoding": "gemini", "api": "gemini"},
         "models": {
             "gemini*": {"window": 1_048_576, "cache_minimum": 4096},
             "gemini-1.5*": {"window": 1_048_576, "max_output": 8192},
@@ -163,8 +176,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         },
     },
     "deepseek": {
-        "encoding": "deepseek",
-        "api": "openai",
+        "shared": {"encoding": "deepseek", "api": "openai"},
         "models": {
             "deepseek*": {"window": 131_072},
             "deepseek-v3*": {"window": 131_072},
@@ -175,8 +187,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         },
     },
     "grok": {
-        "encoding": "grok",
-        "api": "openai",
+        "shared": {"encoding": "grok", "api": "openai"},
         "models": {
             "grok-4.20*": {"window": 1_000_000},
             "grok-4.3*": {"window": 1_000_000},
@@ -189,8 +200,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         },
     },
     "mistral": {
-        "encoding": "mistral",
-        "api": "openai",
+        "shared": {"encoding": "mistral", "api": "openai"},
         "models": {
             "mistral-large*": {"window": 262_144},
             "mistral-medium*": {"window": 262_144},
@@ -201,8 +211,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         },
     },
     "qwen": {
-        "encoding": "qwen",
-        "api": "openai",
+        "shared": {"encoding": "qwen", "api": "openai"},
         "models": {
             "qwen3-coder*": {"window": 262_144},
             "qwen3-max*": {"window": 258_048},
@@ -212,8 +221,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         },
     },
     "kimi": {
-        "encoding": "kimi",
-        "api": "openai",
+        "shared": {"encoding": "kimi", "api": "openai"},
         "models": {
             "kimi-k2*": {"window": 262_144},
             "kimi-k2.5*": {"window": 262_144},
@@ -221,8 +229,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         },
     },
     "glm": {
-        "encoding": "glm",
-        "api": "openai",
+        "shared": {"encoding": "glm", "api": "openai"},
         "models": {
             "glm-4.5*": {"window": 128_000},
             "glm-4.6*": {"window": 200_000},
@@ -231,16 +238,14 @@ FAMILIES: dict[str, dict[str, Any]] = {
         },
     },
     "command": {
-        "encoding": "command",
-        "api": "openai",
+        "shared": {"encoding": "command", "api": "openai"},
         "models": {
             "command-a*": {"window": 128_000},
             "command-r*": {"window": 128_000},
         },
     },
     "llama": {
-        "encoding": "llama",
-        "api": "openai",
+        "shared": {"encoding": "llama", "api": "openai"},
         "models": {
             "llama-3*": {"window": 128_000},
             "llama-3.1*": {"window": 128_000},
@@ -250,9 +255,11 @@ FAMILIES: dict[str, dict[str, Any]] = {
         },
     },
     "nova": {
-        "encoding": "nova",
-        "api": "bedrock",
-        "cache_breakpoints": 4,
+        "shared": {
+            "encoding": "nova",
+            "api": "bedrock",
+            "cache_breakpoints": 4,
+        },
         "models": {
             "nova-micro*": {"window": 128_000, "max_output": 10_000, "cache_minimum": 1000},
             "nova-lite*": {"window": 300_000, "max_output": 10_000, "cache_minimum": 1000},

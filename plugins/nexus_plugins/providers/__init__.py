@@ -1,7 +1,7 @@
 """Models behind HTTP endpoints, for agents and summaries, and summaries by a program.
 
 _providers.py        providers of models for agents
-_endpoint.py         HTTP requests to an endpoint: whole or streamed, with retries and time-outs
+_endpoint.py         endpoints of the settings, and HTTP requests to them, with retries and time-outs
 _connection_pool.py  connections that all requests of the process share
 _formats.py          request bodies, replies and stream events of the four APIs
 _command.py          a summarizer that runs a program

@@ -10,7 +10,7 @@ _SCHEMES = ("https", "http")
 _FORBIDDEN_CHARACTERS = re.compile(r"[\x00-\x20\x7f\\]")
 
 
-def find_address_fault(url: str, *, allow_http: bool = False) -> str:
+def find_address_error(url: str, *, allow_http: bool = False) -> str:
     """Return the error in an address as a predicate, or "".
 
     The error never repeats the address, which may hold a password.
@@ -21,14 +21,14 @@ def find_address_fault(url: str, *, allow_http: bool = False) -> str:
     except ValueError:
         return "is not an address"
     is_unencrypted = parts.scheme == "http" and not allow_http and not _is_loopback(parts.hostname or "")
-    faults = {
+    errors = {
         "contains a character that cannot be in an address": _FORBIDDEN_CHARACTERS.search(url),
         "must begin with https:// and the name of a server": parts.scheme not in _SCHEMES or not parts.hostname,
         "must not contain a password; name an environment variable in key_env or headers": "@" in parts.netloc,
         "must not have anything after a ? or #": "?" in url or "#" in url,
         "must begin with https://, or others could read the key; allow_http permits that": is_unencrypted,
     }
-    return next((fault for fault, applies in faults.items() if applies), "")
+    return next((error for error, applies in errors.items() if applies), "")
 
 
 def is_encrypted(url: str) -> bool:

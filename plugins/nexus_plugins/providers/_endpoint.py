@@ -1,4 +1,4 @@
-"""HTTP client for model endpoints: streaming, retries, timeouts, cancellation.
+"""Model endpoints of the settings, and the HTTP client: streaming, retries, timeouts, cancellation.
 
 Summarizers and agents use the same `EndpointClient`. Nothing below it raises: an exception would carry the frames that
 hold the API key.
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     import httpx2
 
+    from nexus_core.plugin import LoadedLayers
     from nexus_plugins.providers._formats import WireFormat
     from nexus_plugins.providers._secrets import EnvironmentSecrets, Secret
 
@@ -93,14 +94,14 @@ class EndpointError(ProviderError):
         self.endpoint = endpoint
 
 
-class RetryClock(NamedTuple):
+class RetryTiming(NamedTuple):
     """Functions behind the waits between retries, which tests replace."""
 
     pause: Callable[[float], None] = time.sleep
     random: Callable[[], float] = random.random
 
 
-DEFAULT_TIMING = RetryClock()
+DEFAULT_TIMING = RetryTiming()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +131,21 @@ class ModelEndpoint:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
+def read_provider_settings(loaded: LoadedLayers) -> tuple[dict[str, ModelEndpoint], tuple[str, ...]]:
+    """Return the endpoints by name, and the environment variables of the command.
+
+    Only the user's own files can set them. They are validated here, with pydantic, which few users need for this.
+    """
+    given = loaded.settings.get("plugins.providers")
+    if not given:
+        return {}, ()
+    from nexus_plugins.providers._settings import ProvidersSettings
+
+    settings = ProvidersSettings.model_validate(given)
+    endpoints = {name: endpoint.to_endpoint() for name, endpoint in settings.endpoints.items()}
+    return endpoints, tuple(settings.command_variables)
+
+
 @dataclass(frozen=True, slots=True)
 class EndpointClient:
     """Sends request bodies to one endpoint.
@@ -143,7 +159,7 @@ class EndpointClient:
 
     name: str
     endpoint: ModelEndpoint
-    timing: RetryClock = DEFAULT_TIMING
+    timing: RetryTiming = DEFAULT_TIMING
     where: str = ""
 
     @property
@@ -590,7 +606,7 @@ _RETRYABLE_STATUSES = frozenset({408, 409, 429})
 _STATUS_SERVER_ERROR = 500
 
 
-def compute_wait(response: HttpResponse | HttpFailure, attempt: int, timing: RetryClock) -> float | None:
+def compute_wait(response: HttpResponse | HttpFailure, attempt: int, timing: RetryTiming) -> float | None:
     """Return the seconds before the next attempt, None if it is useless."""
     if not isinstance(response, HttpResponse):
         return _compute_backoff(attempt, timing) if response.is_retryable else None
@@ -612,7 +628,7 @@ def reserve_time(seconds: float) -> float:
     return seconds - min(1.0, seconds / 20)
 
 
-def _compute_backoff(attempt: int, timing: RetryClock) -> float:
+def _compute_backoff(attempt: int, timing: RetryTiming) -> float:
     # Jitter, so that clients that were rejected together do not retry together.
     return min(MIN_WAIT_SECONDS * 2.0 ** (attempt - 1), MAX_WAIT_SECONDS) * (0.5 + timing.random() / 2)
 

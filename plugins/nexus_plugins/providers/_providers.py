@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 from nexus_core import ConfigError, MessageError, get_dialect
 from nexus_core.plugin import Provider, ProviderReply, ProviderToolCall, ProviderUsage, TextDelta
-from nexus_plugins.providers._addresses import find_address_fault
+from nexus_plugins.providers._addresses import find_address_error
 from nexus_plugins.providers._connection_pool import CONNECTIONS
-from nexus_plugins.providers._endpoint import RESEND_HINT, EndpointClient, ModelEndpoint
+from nexus_plugins.providers._endpoint import RESEND_HINT, EndpointClient, ModelEndpoint, read_provider_settings
 from nexus_plugins.providers._formats import FORMATS
 from nexus_plugins.providers._secrets import NOT_A_VARIABLE, is_variable_name, is_variable_set
-from nexus_plugins.providers._summarizers import read_provider_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,8 +60,8 @@ def _build_endpoint(loaded: LoadedLayers, api: str) -> ModelEndpoint:
     is_meant = is_of_project or loaded.settings.get("provider.provider") in (None, "", api)
     base_url = loaded.settings.get("provider.base_url") if is_meant else None
     key_env = loaded.settings.get("provider.api_key_env") if is_meant else None
-    if isinstance(base_url, str) and (fault := find_address_fault(base_url)):
-        raise ConfigError(f"provider.base_url {fault}", where="provider.base_url")
+    if isinstance(base_url, str) and (error := find_address_error(base_url)):
+        raise ConfigError(f"provider.base_url {error}", where="provider.base_url")
     if isinstance(key_env, str) and not is_variable_name(key_env):
         raise ConfigError(f"provider.api_key_env {NOT_A_VARIABLE}", where="provider.api_key_env")
     if not isinstance(base_url, str) and not isinstance(key_env, str):

@@ -13,14 +13,20 @@ from nexus_core import Finding
 from nexus_core.plugin import Summarizer
 from nexus_core.plugin.settings import pointer_to
 from nexus_plugins.providers._command import CommandSummarizer
-from nexus_plugins.providers._endpoint import DEFAULT_TIMING, EXTRA, EndpointClient, EndpointError, ModelEndpoint
+from nexus_plugins.providers._endpoint import (
+    DEFAULT_TIMING,
+    EXTRA,
+    EndpointClient,
+    EndpointError,
+    read_provider_settings,
+)
 from nexus_plugins.providers._secrets import is_variable_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nexus_core.plugin import LayerConfig, LoadedLayers, SummaryRequest
-    from nexus_plugins.providers._endpoint import RetryClock
+    from nexus_plugins.providers._endpoint import ModelEndpoint, RetryTiming
 
 COMMAND_SETTING = "compaction.command"
 COMMAND_POINTER = "/compaction/command"
@@ -40,7 +46,7 @@ class EndpointSummarizer:
     name: str
     endpoint: ModelEndpoint
     model: str = ""
-    timing: RetryClock = DEFAULT_TIMING
+    timing: RetryTiming = DEFAULT_TIMING
 
     def __call__(self, request: SummaryRequest) -> str:
         """Return the summary.
@@ -55,24 +61,6 @@ class EndpointSummarizer:
             raise EndpointError("the endpoint does not know which model to ask", endpoint=self.name, hint="set `model`")
         body = client.format.write(request, model, client.address)
         return client.post(body, model, request.timeout, client.format.read)
-
-
-def read_provider_settings(loaded: LoadedLayers) -> tuple[dict[str, ModelEndpoint], tuple[str, ...]]:
-    """Return the endpoints by name, and the environment variables of the command.
-
-    Only the user's own files can set them. They are validated here, with pydantic, which few users need for this.
-    """
-    given = loaded.settings.get("plugins.providers")
-    if not given:
-        return {}, ()
-    from nexus_plugins.providers._settings import ProvidersSettings
-
-    settings = ProvidersSettings.model_validate(given)
-    endpoints = {
-        name: ModelEndpoint(**endpoint.model_dump(exclude={"allow_http"}))
-        for name, endpoint in settings.endpoints.items()
-    }
-    return endpoints, tuple(settings.command_variables)
 
 
 def build_summarizers(loaded: LoadedLayers) -> Iterator[Summarizer]:

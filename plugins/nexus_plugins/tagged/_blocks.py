@@ -31,7 +31,7 @@ TIME_UNKNOWN = "time unknown"
 
 INDENT = "  "
 
-MEMORY_LINE_PATTERN = re.compile(r"\[[^\[\]]*\](?:human|nexus)[(:]")
+MEMORY_LINE = re.compile(r"\[[^\[\]]*\](?:human|nexus)[(:]")
 """Start of a line in the memory block, in the form that `escape_markers` compares; texts there must not have it."""
 
 
@@ -327,7 +327,7 @@ def _format_entry(entry: MemoryEntry, zone: tzinfo | None) -> str:
     verbs = {"sent": entry.sent, "used": entry.used}
     notes = [f"{verb} {', '.join(map(quote_name, names))}" for verb, names in verbs.items() if names]
     head = f"[{time}] {entry.speaker}" + (f" ({escape_markers('; '.join(notes))})" if notes else "") + ":"
-    return f"{head} {escape_markers(entry.text, MEMORY_LINE_PATTERN)}" if entry.text.strip() else head
+    return f"{head} {escape_markers(entry.text, MEMORY_LINE)}" if entry.text.strip() else head
 
 
 def _read_entry(message: object, *, tool_calls: bool) -> MemoryEntry | None:

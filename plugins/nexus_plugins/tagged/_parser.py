@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core import MessageError
 from nexus_core.plugin.text import unescape_markers
-from nexus_plugins.tagged._blocks import HUMAN_SPEAKER, MEMORY_LINE_PATTERN, NEXUS_SPEAKER, TIME_UNKNOWN, dedent_lines
+from nexus_plugins.tagged._blocks import HUMAN_SPEAKER, MEMORY_LINE, NEXUS_SPEAKER, TIME_UNKNOWN, dedent_lines
 from nexus_plugins.tagged._options import PHRASES
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _read_memory(body: str) -> tuple[str, tuple[ParsedMemory, ...]]:
             head[1],
             head[2],
             unescape_markers(head[3] or ""),
-            unescape_markers(rest[head.end() : end], MEMORY_LINE_PATTERN),
+            unescape_markers(rest[head.end() : end], MEMORY_LINE),
         )
         for head, end in zip(heads, ends, strict=True)
     )

@@ -13,7 +13,7 @@ from nexus_core import ConfigError
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.mcp._errors import ServerRefusedError
-from nexus_plugins.mcp._launch import find_address_fault, prepare_launch, read_env_file
+from nexus_plugins.mcp._launch import find_address_error, prepare_launch, read_env_file
 from tests.conftest import Cli
 from tests.plugins.mcp.world import define, servers_of
 
@@ -188,18 +188,18 @@ REFUSED = [
 @pytest.mark.acceptance("T23")
 @pytest.mark.parametrize("url", REFUSED)
 def test_a_project_does_not_lead_to_what_only_this_machine_can_reach(url: str) -> None:
-    assert find_address_fault(url, own=False)
+    assert find_address_error(url, own=False)
 
 
 @pytest.mark.parametrize("url", ["https://93.184.216.34/mcp", "http://localhost:9000", "http://127.0.0.1:9000/mcp"])
 def test_an_encrypted_address_and_this_machine_by_its_own_name_are_fine(url: str) -> None:
-    assert find_address_fault(url, own=False) == ""
+    assert find_address_error(url, own=False) == ""
 
 
 def test_the_user_may_connect_to_the_network_at_home() -> None:
-    assert find_address_fault("http://192.168.0.1/mcp", own=True) == ""
+    assert find_address_error("http://192.168.0.1/mcp", own=True) == ""
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "https://", "nonsense"])
 def test_what_is_no_address_is_none_for_anybody(url: str) -> None:
-    assert find_address_fault(url, own=True)
+    assert find_address_error(url, own=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 from nexus_core.plugin import SummaryRequest
 from nexus_core.types.assembled import AssembledContext
-from nexus_plugins.providers._endpoint import ModelEndpoint, RetryClock
+from nexus_plugins.providers._endpoint import ModelEndpoint, RetryTiming
 from nexus_plugins.providers._summarizers import EndpointSummarizer
 
 KEY = "sk-test-4f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c"
@@ -195,4 +195,4 @@ def summarizer(
     """
     endpoint = ModelEndpoint(**{"api": api, "model": "m", "base_url": url, **fields})
     pause = waits.append if waits is not None else lambda _seconds: None
-    return EndpointSummarizer("fast", endpoint, otherwise, RetryClock(pause, lambda: chance))
+    return EndpointSummarizer("fast", endpoint, otherwise, RetryTiming(pause, lambda: chance))

@@ -20,7 +20,7 @@ from nexus_core.plugin import LoadedLayers
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.providers import nexus_summarizers
-from nexus_plugins.providers._addresses import find_address_fault
+from nexus_plugins.providers._addresses import find_address_error
 from nexus_plugins.providers._endpoint import ModelEndpoint
 from nexus_plugins.providers._settings import Endpoint, ProvidersSettings
 from nexus_plugins.providers._summarizers import EndpointSummarizer, find_command
@@ -137,7 +137,7 @@ def test_an_endpoint_has_a_name_that_is_not_taken(name: str) -> None:
     ],
 )
 def test_a_key_may_go_where_it_is_encrypted_or_stays_on_this_machine(url: str) -> None:
-    assert find_address_fault(url) == ""
+    assert find_address_error(url) == ""
 
 
 @pytest.mark.parametrize(
@@ -165,13 +165,13 @@ def test_a_key_may_go_where_it_is_encrypted_or_stays_on_this_machine(url: str) -
     ],
 )
 def test_and_nowhere_else(url: str, fault: str) -> None:
-    assert fault in find_address_fault(url)
-    assert "secret" not in find_address_fault(url)
+    assert fault in find_address_error(url)
+    assert "secret" not in find_address_error(url)
 
 
 def test_who_knows_what_that_means_may_do_without_encryption() -> None:
-    assert find_address_fault("http://192.168.1.5:11434", allow_http=True) == ""
-    assert find_address_fault("ftp://192.168.1.5", allow_http=True) != ""
+    assert find_address_error("http://192.168.1.5:11434", allow_http=True) == ""
+    assert find_address_error("ftp://192.168.1.5", allow_http=True) != ""
 
 
 def test_editors_are_told_what_may_be_written(cli: Cli) -> None:
@@ -390,7 +390,7 @@ def test_providers_of_the_apis_are_built_without_pydantic(nexus_home: Path, work
 
 
 def test_an_endpoint_has_the_defaults_of_its_settings() -> None:
-    assert ModelEndpoint(**Endpoint(api="openai").model_dump(exclude={"allow_http"})) == ModelEndpoint(api="openai")
+    assert Endpoint(api="openai").to_endpoint() == ModelEndpoint(api="openai")
 
 
 @pytest.mark.parametrize("value", ["sk-0123456789 abcdef", "1KEY", ""])
