@@ -272,6 +272,7 @@ class InjectedMemory(NamedTuple):
         step: The step that recorded it.
         turn: The turn of that step; "" for a memory before the history.
         is_sent: False if later calls do not have it any more.
+        tokens: Its tokens in the user message; None for a memory before the history, which is counted with each call.
     """
 
     id: str
@@ -282,6 +283,12 @@ class InjectedMemory(NamedTuple):
     step: str
     turn: str
     is_sent: bool
+    tokens: int | None = None
+
+    @property
+    def section_id(self) -> str:
+        """The id of the section that has it in a call."""
+        return f"{MEMORY_ID_PREFIX}{self.id}"
 
     @property
     def place(self) -> str:
@@ -310,7 +317,15 @@ def list_injected_memories(ledger: Ledger, record: SessionRecord) -> list[Inject
                 is_sent = build_unsent_key(step.turn, entry.id) not in unsent
                 name = entry.id.removeprefix(MEMORY_ID_PREFIX)
                 found[step.turn, name] = InjectedMemory(
-                    name, entry.title, entry.source, entry.reason, record.label, step.id, step.turn, is_sent
+                    name,
+                    entry.title,
+                    entry.source,
+                    entry.reason,
+                    record.label,
+                    step.id,
+                    step.turn,
+                    is_sent,
+                    entry.tokens,
                 )
         if payload.memories and payload.memories not in lead:
             lead.add(payload.memories)
