@@ -575,3 +575,16 @@ def test_forgotten_memories_are_not_counted(cli: Cli, nexus_home: Path, work: Pa
 
     assert found["kinds"]["memory"] == 0
     assert "memories" not in found
+
+
+def test_memories_are_one_layer(cli: Cli, nexus_home: Path, work: Path) -> None:
+    remember(nexus_home, work)
+    with Nexus(work, defaults=False) as nexus:
+        nexus.session("open", model="gpt-4o").ask("Where is the auth middleware?")
+
+    for name in ("later", "open"):
+        found = json.loads(cli("context", name, "--json").out)
+
+        assert found["layers"]["memory"] == found["kinds"]["memory"] > 0
+        assert not [layer for layer in found["layers"] if "auth.md" in layer or layer.startswith("step:")]
+        assert sum(found["layers"].values()) == sum(found["zones"].values())

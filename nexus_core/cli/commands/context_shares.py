@@ -68,6 +68,11 @@ class TokenShare(NamedTuple):
         return is_past or (self.uri.startswith(("step:", "caller:")) and self.kind == "event")
 
     @property
+    def is_past_memory(self) -> bool:
+        """True if it is a memory in an earlier message."""
+        return self.zone == "history" and self.kind == MEMORY
+
+    @property
     def is_section(self) -> bool:
         """True if it is a section of the system prompt."""
         return self.zone == "static" and self.kind != "tool"
@@ -116,7 +121,7 @@ class RequestShares(NamedTuple):
     @property
     def past_memories(self) -> int:
         """Tokens of the memories in earlier messages."""
-        return sum(each.tokens for each in self.pieces if each.zone == "history" and each.kind == MEMORY)
+        return sum(each.tokens for each in self.pieces if each.is_past_memory)
 
     def zones(self) -> dict[str, int]:
         """Tokens by zone, and the safety margin. Their sum is the total."""
@@ -146,14 +151,19 @@ class RequestShares(NamedTuple):
         return kinds
 
     def layers(self) -> dict[str, int]:
-        """Tokens by layer, else by plugin, with messages as `session` and `event`. Their sum is the total."""
+        """Tokens by layer, else by plugin, with `memory`, and messages as `session` and `event`.
+
+        Their sum is the total.
+        """
         fixed = [each for each in self.pieces if each.zone == "static"]
         current = [each for each in self.pieces if each.zone == "current" and not each.is_message]
-        layers = _sum_tokens([*fixed, *current], lambda share: share.origin)
+        past = [each for each in self.pieces if each.is_past_memory]
+        # A memory comes from a step or a note, which are not layers.
+        layers = _sum_tokens([*fixed, *current, *past], lambda share: MEMORY if share.kind == MEMORY else share.origin)
         zones = self.zones()
         rest = {
             FRAMING: zones["static"] - sum(each.tokens for each in fixed),
-            "session": zones["history"],
+            "session": zones["history"] - self.past_memories,
             "event": zones["current"] - sum(each.tokens for each in current),
             MARGIN: self.margin,
         }
