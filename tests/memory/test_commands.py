@@ -95,6 +95,27 @@ def test_list_has_notes_and_rules_of_the_user(cli: Cli, note: Path, work: Path) 
     assert note.exists()
 
 
+def test_list_has_a_rule_once_that_was_stated_twice(cli: Cli, note: Path, work: Path) -> None:
+    state_rule(work, "earlier")
+    state_rule(work, "later")
+
+    rules = [each for each in run_json(cli, "list")["memories"] if each["kind"] == "preference"]
+
+    assert [(each["session"], each["text"]) for each in rules] == [("later", RULE)]
+    assert note.exists()
+
+
+def test_list_says_that_memory_is_off_only_if_it_is(cli: Cli, nexus_home: Path) -> None:
+    off = cli("memory", "list")
+    write_files(nexus_home, {"config.json": '{"memory": {"enabled": true}}'})
+
+    on = cli("memory", "list")
+
+    assert "Memory is off" in off.err
+    assert "nexus config set memory.enabled true --global" in off.err
+    assert on.err == "Nothing found.\n"
+
+
 def test_show_prints_the_text_and_the_place(cli: Cli, note: Path) -> None:
     [found] = run_json(cli, "list")["memories"]
 
@@ -499,7 +520,7 @@ def test_a_few_broken_notes_are_named_and_the_others_counted(cli: Cli, nexus_hom
     warnings = cli("memory", "list").err.splitlines()
 
     assert sum("note-" in line for line in warnings) == 3
-    assert "3 more; `nexus doctor` lists them" in warnings[-1] + warnings[-2]
+    assert any("3 more; `nexus doctor` lists them" in line for line in warnings)
 
 
 def test_the_limit_counts_what_is_not_forgotten(cli: Cli, note: Path, nexus_home: Path) -> None:

@@ -49,7 +49,7 @@ from nexus_core.types.memory import Memory
 from nexus_core.types.prompt import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from nexus_core.cli.context import CliContext
     from nexus_core.nexus import Nexus
@@ -62,6 +62,7 @@ app = typer.Typer(
 
 _DEFAULT_LIMIT = 20
 _MS_PER_DAY = 86_400_000
+_MEMORY_IS_OFF = "Memory is off, so none is sent: `nexus config set memory.enabled true --global` switches it on."
 _HEADING = ("ID", "KIND", "WHEN", "SOURCE", "TEXT")
 AllOption = Annotated[bool, typer.Option("--all", help="Include the memories of all directories.")]
 LimitOption = Annotated[int, build_limit_option("List at most N memories.")]
@@ -122,14 +123,29 @@ def list_memories(
 ) -> None:
     """List notes, preferences and guides.
 
-    Turns of earlier sessions are not listed: `nexus session list` has them.
+    A rule that was stated several times is listed once, with the newest step. Turns of earlier sessions are not listed:
+    `nexus session list` has them.
     """
     cli: CliContext = ctx.obj
     with open_ledger_nexus(ctx, ledger, writes=True) as nexus:
-        memories = [memory for _, memory in MemoryCatalog(cli, nexus, everywhere=everywhere).list_all(cli)]
+        catalog = MemoryCatalog(cli, nexus, everywhere=everywhere)
+        memories = _drop_repeated_rules(memory for _, memory in catalog.list_all(cli))
     _print_memories(cli, memories[:limit], json=json)
     if not json and len(memories) > limit:
         cli.console.message(f"{len(memories) - limit:,} more; --limit all lists them.")
+    if not json and not catalog.options.enabled:
+        cli.console.message(_MEMORY_IS_OFF)
+
+
+def _drop_repeated_rules(memories: Iterable[Memory]) -> list[Memory]:
+    """Return the memories without older statements of the same rule."""
+    listed = [*memories]
+    newest: dict[str, Memory] = {}
+    for memory in sorted(listed, key=lambda each: (-each.time, each.id)):
+        if memory.kind == "preference" and not memory.source.is_file:
+            newest.setdefault(memory.text.casefold(), memory)
+    kept = {each.id for each in newest.values()}
+    return [each for each in listed if each.kind != "preference" or each.source.is_file or each.id in kept]
 
 
 @app.command(epilog="\b\nExamples:\n  nexus memory show 3fa9c1\n  nexus memory show 3fa9c1 --json")
