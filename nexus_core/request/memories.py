@@ -195,6 +195,25 @@ def list_sent_entries(entries: Sequence[SectionEntry], turn: str, unsent: Collec
     return [each for each in entries if each not in removed]
 
 
+def list_recalled_entries(
+    rendered: Step, unsent: Collection[str]
+) -> tuple[Sequence[SectionEntry], Sequence[SectionEntry]]:
+    """Return the memories that were sent with a rendered user message, and those of them that are not sent any more.
+
+    Args:
+        rendered: The step with the rendered message.
+        unsent: The memories that later calls do not have, as `unsent_memories` has them.
+    """
+    payload = rendered.payload
+    entries = [
+        each
+        for each in read_section_entries(list(payload.section_entries) if isinstance(payload, RenderedPayload) else [])
+        if each.id.startswith(MEMORY_ID_PREFIX) and not each.refusal
+    ]
+    removed = [each for each in entries if build_unsent_key(rendered.turn, each.id) in unsent]
+    return [each for each in entries if each not in removed], removed
+
+
 def _strip_item(item: HistoryItem, entries: Sequence[SectionEntry], sizer: MessageSizer) -> HistoryItem:
     message, first = item.message, item.message.parts[0]
     spans = [each.span for each in entries if each.span is not None]

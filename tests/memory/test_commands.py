@@ -601,3 +601,34 @@ def test_explain_names_the_file_and_the_reason_of_a_memory(cli: Cli, note: Path,
 
     assert f"{note}:1-1" in shown
     assert "matches auth, middleware" in shown
+
+
+def ask_about_note(work: Path) -> None:
+    with open_nexus(work) as nexus:
+        session = nexus.session("later", model="gpt-4o")
+        session.ask(QUESTION)
+        session.record(says("In server/auth.py."))
+
+
+def test_session_show_names_the_memories_sent_with_a_message(cli: Cli, note: Path, work: Path) -> None:
+    ask_about_note(work)
+
+    short, full = cli("session", "show", "later").out, cli("session", "show", "later", "--full").out
+
+    line = "  1 memory was sent with it: Recalled note: auth (nexus memory why --session later)"
+    assert line in short.splitlines()
+    assert short.index(QUESTION) < short.index(line) < short.index("In server/auth.py.")
+    assert NOTE not in short
+    assert f"    {NOTE}" in full.splitlines()
+    assert note.exists()
+
+
+def test_session_show_does_not_print_forgotten_memories(cli: Cli, note: Path, work: Path) -> None:
+    ask_about_note(work)
+    run_json(cli, "forget", str(note), "--yes")
+
+    out = cli("session", "show", "later", "--full").out
+
+    assert "  1 memory that was sent with it: left out of later calls" in out.splitlines()
+    assert NOTE not in out
+    assert not note.exists()
