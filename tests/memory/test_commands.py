@@ -632,3 +632,41 @@ def test_session_show_does_not_print_forgotten_memories(cli: Cli, note: Path, wo
     assert "  1 memory that was sent with it: left out of later calls" in out.splitlines()
     assert NOTE not in out
     assert not note.exists()
+
+
+def test_search_says_which_memories_would_be_sent(cli: Cli, note: Path, work: Path) -> None:
+    words = "Where is the auth middleware, and which port has the billing service?"
+    with open_nexus(work) as nexus:
+        nexus.session("unanswered", model="gpt-4o").ask("Which port has the billing service?")
+        answered = nexus.session("answered", model="gpt-4o")
+        answered.ask("Which port does the billing service have?")
+        answered.record(says("The billing service listens on port 5433."))
+
+    outcome = cli("memory", "search", words)
+    found = run_json(cli, "search", words)["memories"]
+    with open_nexus(work) as nexus:
+        context = nexus.session("new", model="gpt-4o").preview(words)
+
+    sent = {each.name.removeprefix("memory-") for each in context.placements if each.kind == "memory"}
+    assert {each["id"] for each in found if each["would_be_sent"]} == sent != set()
+    assert len(found) > len(sent)
+    assert f"SENT: {len(sent)} of {len(found)} would be sent with such a message." in outcome.err
+    marked = [row for row in outcome.out.splitlines() if re.search("  yes  ", row)]
+    assert [row.split()[0] for row in marked] == [each["id"] for each in found if each["would_be_sent"]]
+    assert note.exists()
+
+
+def test_search_marks_no_row_and_says_why_if_memory_is_off(cli: Cli, note: Path, nexus_home: Path) -> None:
+    write_files(nexus_home, {"config.json": "{}"})
+
+    outcome = cli("memory", "search", QUESTION)
+
+    assert "SENT" not in outcome.out
+    assert "Memory is off" in outcome.err
+    assert [each["would_be_sent"] for each in run_json(cli, "search", QUESTION)["memories"]] == [False]
+    assert note.exists()
+
+
+def test_search_prints_whole_texts_into_a_pipe(cli: Cli, note: Path) -> None:
+    assert cli("memory", "search", QUESTION).out.splitlines()[-1].endswith(NOTE)
+    assert note.exists()
