@@ -99,9 +99,12 @@ def test_list_has_a_rule_once_that_was_stated_twice(cli: Cli, note: Path, work: 
     state_rule(work, "earlier")
     state_rule(work, "later")
 
+    out = cli("memory", "list").out
     rules = [each for each in run_json(cli, "list")["memories"] if each["kind"] == "preference"]
 
-    assert [(each["session"], each["text"]) for each in rules] == [("later", RULE)]
+    assert [each["session"] for each in rules] == ["later", "earlier"]
+    assert [rule["id"] in out for rule in rules] == [True, False]
+    assert out.count(RULE) == 1
     assert note.exists()
 
 

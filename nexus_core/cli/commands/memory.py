@@ -52,7 +52,7 @@ from nexus_core.types.memory import Memory
 from nexus_core.types.prompt import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Sequence
 
     from nexus_core.cli.context import CliContext
     from nexus_core.nexus import Nexus
@@ -132,13 +132,15 @@ def list_memories(
 ) -> None:
     """List notes, preferences and guides.
 
-    A rule that was stated several times is listed once, with the newest step. Turns of earlier sessions are not listed:
-    `nexus session list` has them.
+    A rule that was stated several times is listed once, with the newest step; --json has each. Turns of earlier
+    sessions are not listed: `nexus session list` has them.
     """
     cli: CliContext = ctx.obj
     with open_ledger_nexus(ctx, ledger, writes=True) as nexus:
         catalog = MemoryCatalog(cli, nexus, everywhere=everywhere)
-        memories = _drop_repeated_rules(memory for _, memory in catalog.list_all(cli))
+        memories = [memory for _, memory in catalog.list_all(cli)]
+    if not json:
+        memories = _drop_repeated_rules(memories)
     _print_memories(cli, memories[:limit], json=json)
     if not json and len(memories) > limit:
         cli.console.message(f"{len(memories) - limit:,} more; --limit all lists them.")
@@ -146,15 +148,14 @@ def list_memories(
         cli.console.message(_MEMORY_IS_OFF)
 
 
-def _drop_repeated_rules(memories: Iterable[Memory]) -> list[Memory]:
+def _drop_repeated_rules(memories: Sequence[Memory]) -> list[Memory]:
     """Return the memories without older statements of the same rule."""
-    listed = [*memories]
     newest: dict[str, Memory] = {}
-    for memory in sorted(listed, key=lambda each: (-each.time, each.id)):
+    for memory in sorted(memories, key=lambda each: (-each.time, each.id)):
         if memory.kind == "preference" and not memory.source.is_file:
             newest.setdefault(memory.text.casefold(), memory)
     kept = {each.id for each in newest.values()}
-    return [each for each in listed if each.kind != "preference" or each.source.is_file or each.id in kept]
+    return [each for each in memories if each.kind != "preference" or each.source.is_file or each.id in kept]
 
 
 @app.command(epilog="\b\nExamples:\n  nexus memory show 3fa9c1\n  nexus memory show 3fa9c1 --json")
