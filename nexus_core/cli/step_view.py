@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from shlex import quote
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,10 +13,10 @@ from nexus_core.dialects.neutral import message_to_json
 from nexus_core.text.console import format_count
 from nexus_core.thread.state import MARKER_KINDS, is_session_start_step, is_unanswered_input
 from nexus_core.types.messages import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
-from nexus_core.types.payloads import CompactionPayload, ForgetPayload, ReplyPayload, RevertPayload
+from nexus_core.types.payloads import CompactionPayload, ForgetPayload, RenderedPayload, ReplyPayload, RevertPayload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from nexus_core.text.console import Console
     from nexus_core.thread.state import RecordedCall, Turn
@@ -91,11 +92,13 @@ class StepLine(NamedTuple):
         text: The line. Lines of messages are indented.
         is_heading: True for a heading.
         is_markdown: True if `text` has all lines of a text that may be Markdown, not indented.
+        is_dim: True for a remark about a message.
     """
 
     text: str
     is_heading: bool = False
     is_markdown: bool = False
+    is_dim: bool = False
 
 
 def omit_remark(step: Step) -> str:  # noqa: ARG001 - whichever it is
@@ -103,14 +106,24 @@ def omit_remark(step: Step) -> str:  # noqa: ARG001 - whichever it is
     return ""
 
 
-def format_turn(turn: Turn, *, full: bool, remark: Remark = omit_remark, secrets: bool = False) -> Iterator[StepLine]:
+def format_turn(
+    turn: Turn,
+    *,
+    full: bool,
+    remark: Remark = omit_remark,
+    secrets: bool = False,
+    session: str = "",
+    unsent: Collection[str] = (),
+) -> Iterator[StepLine]:
     """Yield the lines of a turn.
 
     Args:
         turn: The turn.
-        full: True to print long texts whole.
+        full: True to print long texts whole, and the texts of memories.
         remark: Returns an additional remark about a reply.
         secrets: True prints keys, tokens and passwords, which are redacted otherwise.
+        session: The name of the session.
+        unsent: The memories that later calls do not have, as `unsent_memories` has them.
     """
     first, last = turn.steps[0], turn.steps[-1]  # of one that was kept in several pieces, the last can be forked from
     if word := get_turn_word(first):
@@ -121,6 +134,44 @@ def format_turn(turn: Turn, *, full: bool, remark: Remark = omit_remark, secrets
         if step.kind != "sealed":  # the input again, as it was rendered
             called |= {call.id: call.name for message in step.messages for call in message.tool_calls}
             yield from format_step(step, full=full, remark=remark, called=called, secrets=secrets)
+        if step is first:
+            yield from _format_memories(turn, full=full, secrets=secrets, session=session, unsent=unsent)
+
+
+def _format_memories(
+    turn: Turn, *, full: bool, secrets: bool, session: str, unsent: Collection[str]
+) -> Iterator[StepLine]:
+    """Yield a line about the memories in the user message of a turn, and with `full` their texts."""
+    rendered = next(
+        (
+            step
+            for step in turn.steps
+            if isinstance(step.payload, RenderedPayload)
+            and step.messages
+            and any(entry["kind"] == "memory" for entry in step.payload.section_entries)
+        ),
+        None,
+    )
+    if rendered is None:
+        return
+    from nexus_core.request.memories import list_recalled_entries
+
+    sent, removed = list_recalled_entries(rendered, unsent)
+    names = [
+        f"{name} ({number})" if number > 1 else name for name, number in Counter(each.title for each in sent).items()
+    ]
+    why = f" (nexus memory why --session {quote(session)})" if session else ""
+    if sent:
+        count = "1 memory was" if len(sent) == 1 else f"{len(sent):,} memories were"
+        yield StepLine(f"{INDENT}{count} sent with it: {', '.join(names)}{why}", is_dim=True)
+    if removed:
+        count = "1 memory that was" if len(removed) == 1 else f"{len(removed):,} memories that were"
+        yield StepLine(f"{INDENT}{count} sent with it: left out of later calls", is_dim=True)
+    for entry in sent if full else ():
+        start, end = entry.span or (0, 0)
+        text = rendered.messages[0].content[start:end]
+        for line in _indent_lines((text if secrets else _redact_text(text)).split("\n")):
+            yield StepLine(f"{INDENT}{line}".rstrip(), is_dim=True)
 
 
 def get_turn_word(first: Step) -> str:
@@ -217,7 +268,7 @@ def print_step_lines(console: Console, lines: Iterable[StepLine], *, markdown: b
             for each in _indent_lines(line.text.split("\n")):
                 console.text(each)
         else:
-            console.text(line.text, wrap=True)
+            console.text(line.text, style="dim" if line.is_dim else "plain", wrap=True)
 
 
 def format_usage(usage: Usage) -> str:

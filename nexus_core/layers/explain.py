@@ -361,7 +361,7 @@ class Explanation(NamedTuple):
         place: The file with its line, or "" if there is none.
         remark: The meaning, in a few words.
         readers: For a file, the access of each agent; the one that was asked about comes first.
-        note: For a file that is sent as a memory, its path as the memory has it; "" for others.
+        note: For a file or step that is sent as a memory, its path or `step:<id>` as the memory has it; "" for others.
     """
 
     subject: str

@@ -22,7 +22,7 @@ from nexus_core.memory.recall import (
     recall_memories,
 )
 from nexus_core.rendering import render_current_section
-from nexus_core.request.input import get_recall_reason, read_section_entries
+from nexus_core.request.input import MAX_MEMORY_TOKENS, choose_memories, get_recall_reason, read_section_entries
 from nexus_core.request.prefix import read_sections, write_sections
 from nexus_core.types.ledger import NewStep
 from nexus_core.types.memory import compute_memory_id
@@ -35,12 +35,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from nexus_core.history.truncation import FitLimits, KeptItems
+    from nexus_core.host.manager import Host
+    from nexus_core.memory.recall import MemoryOptions
     from nexus_core.request.input import SectionEntry
     from nexus_core.request.runtime import SessionRuntime
     from nexus_core.request.static_context import StaticContext
     from nexus_core.thread.cache import MessageSizer, ThreadCache
     from nexus_core.thread.state import SessionState
+    from nexus_core.types.layers import LoadedLayers
     from nexus_core.types.ledger import Ledger, SessionRecord, Step
+    from nexus_core.types.memory import MemoryQuery
     from nexus_core.types.prompt import Section
     from nexus_core.types.request import Request
 
@@ -91,8 +95,7 @@ def recall_sections(
     except FileError as error:
         what = f"nothing is recalled: {error.what} ({error.where})"
         return RecalledSections((), (Finding(SOURCE_FINDING, what),))
-    query = build_memory_query(text, options, request, static.permissions)
-    query = replace(query, min_score=MIN_MEMORY_SCORE, limit=MAX_MEMORIES)
+    query = _build_injection_query(text, options, request, static.permissions)
     context = find_known_context(cache, static, history, known)._replace(forgotten=forgotten.has)
     found = recall_memories(
         runtime.host,
@@ -105,6 +108,47 @@ def recall_sections(
         known=context,
     )
     return RecalledSections(build_memory_sections(found.memories, options, count), found.findings)
+
+
+def _build_injection_query(
+    text: str, options: MemoryOptions, request: Request, permissions: Sequence[str] = ()
+) -> MemoryQuery:
+    query = build_memory_query(text, options, request, permissions)
+    return replace(query, min_score=MIN_MEMORY_SCORE, limit=MAX_MEMORIES)
+
+
+def find_injectable_ids(
+    host: Host, request: Request, loaded: LoadedLayers, ledger: Ledger, text: str, *, count: Callable[[str], int]
+) -> set[str]:
+    """Return the ids of the memories that would be sent with a message of this text, if the rest of the call is small.
+
+    Args:
+        host: The plugin manager.
+        request: The request of a session that has read no memory yet.
+        loaded: The layers.
+        ledger: The ledger.
+        text: The text.
+        count: Counts the tokens of a text.
+
+    Raises:
+        FileError: The list of forgotten memories cannot be read.
+    """
+    options = read_memory_options(loaded.settings)
+    if not options.enabled or not options.max_tokens:
+        return set()
+    found = recall_memories(
+        host,
+        request,
+        loaded,
+        ledger,
+        _build_injection_query(text, options, request),
+        names=options.sources,
+        embedder=options.embedder,
+        known=RecallExclusions(forgotten=read_forgotten_memories(request.home).has),
+    )
+    sections = build_memory_sections(found.memories, options, count)
+    limit = loaded.settings.get_number("budget.memory", MAX_MEMORY_TOKENS)
+    return {each.id.removeprefix(MEMORY_ID_PREFIX) for each in choose_memories(sections, limit, count).sections}
 
 
 def find_known_context(
@@ -195,6 +239,25 @@ def list_sent_entries(entries: Sequence[SectionEntry], turn: str, unsent: Collec
     return [each for each in entries if each not in removed]
 
 
+def list_recalled_entries(
+    rendered: Step, unsent: Collection[str]
+) -> tuple[Sequence[SectionEntry], Sequence[SectionEntry]]:
+    """Return the memories that were sent with a rendered user message, and those of them that are not sent any more.
+
+    Args:
+        rendered: The step with the rendered message.
+        unsent: The memories that later calls do not have, as `unsent_memories` has them.
+    """
+    payload = rendered.payload
+    entries = [
+        each
+        for each in read_section_entries(list(payload.section_entries) if isinstance(payload, RenderedPayload) else [])
+        if each.id.startswith(MEMORY_ID_PREFIX) and not each.refusal
+    ]
+    removed = [each for each in entries if build_unsent_key(rendered.turn, each.id) in unsent]
+    return [each for each in entries if each not in removed], removed
+
+
 def _strip_item(item: HistoryItem, entries: Sequence[SectionEntry], sizer: MessageSizer) -> HistoryItem:
     message, first = item.message, item.message.parts[0]
     spans = [each.span for each in entries if each.span is not None]
@@ -272,6 +335,7 @@ class InjectedMemory(NamedTuple):
         step: The step that recorded it.
         turn: The turn of that step; "" for a memory before the history.
         is_sent: False if later calls do not have it any more.
+        tokens: Its tokens in the user message; None for a memory before the history, which is counted with each call.
     """
 
     id: str
@@ -282,6 +346,12 @@ class InjectedMemory(NamedTuple):
     step: str
     turn: str
     is_sent: bool
+    tokens: int | None = None
+
+    @property
+    def section_id(self) -> str:
+        """The id of the section that has it in a call."""
+        return f"{MEMORY_ID_PREFIX}{self.id}"
 
     @property
     def place(self) -> str:
@@ -310,7 +380,15 @@ def list_injected_memories(ledger: Ledger, record: SessionRecord) -> list[Inject
                 is_sent = build_unsent_key(step.turn, entry.id) not in unsent
                 name = entry.id.removeprefix(MEMORY_ID_PREFIX)
                 found[step.turn, name] = InjectedMemory(
-                    name, entry.title, entry.source, entry.reason, record.label, step.id, step.turn, is_sent
+                    name,
+                    entry.title,
+                    entry.source,
+                    entry.reason,
+                    record.label,
+                    step.id,
+                    step.turn,
+                    is_sent,
+                    entry.tokens,
                 )
         if payload.memories and payload.memories not in lead:
             lead.add(payload.memories)

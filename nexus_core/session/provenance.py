@@ -110,7 +110,7 @@ class _SessionView(NamedTuple):
             sections = [section]
         if is_said or not sections:
             yield Explanation(_kind(step), f"step {step.id}", sending)
-        yield from (Explanation(subject, place, sending) for subject, place in sections)
+        yield from (Explanation(subject, place, f"{sending}{how}") for subject, place, how in sections)
 
     def explain_sending(self, step: Step) -> str:
         """Return a text that says if a step is sent, and if not, why."""
@@ -140,25 +140,33 @@ class _SessionView(NamedTuple):
         return next((each for each in since if each.kind == "sealed" and each.turn == step.turn), None)
 
 
-def _find_memories(step: Step, sentence: SentenceMatcher) -> list[tuple[str, str]]:
-    """Return title and source of the memories in a rendered message that contain a sentence."""
+class _SentSection(NamedTuple):
+    """Title and source of a section in a message, and how it came there."""
+
+    title: str
+    source: str
+    remark: str
+
+
+def _find_memories(step: Step, sentence: SentenceMatcher) -> list[_SentSection]:
+    """Return the memories in a rendered message that contain a sentence."""
     text = next((message.content for message in step.messages), "")
     return [
-        (entry.title, _describe_memory(entry, step))
+        _describe_memory(entry, step)
         for entry in _list_sent_entries(step)
         if entry.span is not None and sentence.find(text[slice(*entry.span)]) is not None
     ]
 
 
-def _find_section(step: Step, sentence: SentenceMatcher) -> tuple[str, str] | None:
-    """Return title and source of the section that contains a sentence, by the last heading before it."""
+def _find_section(step: Step, sentence: SentenceMatcher) -> _SentSection | None:
+    """Return the section that contains a sentence, by the last heading before it."""
     entries = {each.title: each for each in _list_sent_entries(step)}
     for message in step.messages:
         before = message.content[: sentence.find(message.content) or 0]
         titles = [line.removeprefix("## ") for line in before.split("\n") if line.startswith("## ")]
         title = next((title for title in reversed(titles) if title in entries), None)
         if title is not None:
-            return title, f"{entries[title].source.uri}, told in step {step.id}"
+            return _SentSection(title, entries[title].source.uri, f", in step {step.id}")
     return None
 
 
@@ -167,10 +175,11 @@ def _list_sent_entries(step: Step) -> list[SectionEntry]:
     return [each for each in read_section_entries(list(stored)) if not each.refusal]
 
 
-def _describe_memory(entry: SectionEntry, step: Step) -> str:
+def _describe_memory(entry: SectionEntry, step: Step) -> _SentSection:
     lines = entry.source.lines
     place = entry.source.uri if lines is None else f"{entry.source.uri}:{lines[0]}-{lines[1]}"
-    return f"{place}, recalled in step {step.id}{f' because it {entry.reason}' if entry.reason else ''}"
+    why = f" because it {entry.reason}" if entry.reason else ""
+    return _SentSection(entry.title, place, f", recalled in step {step.id}{why}")
 
 
 def _is_rendered_later(step: Step, found: Sequence[Step]) -> bool:

@@ -527,3 +527,64 @@ def test_session_is_found_by_its_name_and_a_file_of_that_name_wins(cli: Cli, wor
         "Error: no such file or session\n  at auth-bog\n  did you mean 'auth-bug'?\n",
     )
     assert "not a transcript that Nexus knows\n  at auth-bug:1" in file.err
+
+
+NOTE = "The auth middleware lives in server/auth.py and caches tokens for five minutes."
+
+
+def remember(nexus_home: Path, work: Path) -> None:
+    """Close a turn that was given a note."""
+    write_files(nexus_home, {"config.json": '{"memory": {"enabled": true}}', "memory/auth.md": f"{NOTE}\n"})
+    with Nexus(work, defaults=False) as nexus:
+        session = nexus.session("later", model="gpt-4o")
+        session.ask("Where is the auth middleware?")
+        session.record(says("In server/auth.py."))
+
+
+def test_memories_of_a_closed_turn_are_counted_apart(cli: Cli, nexus_home: Path, work: Path) -> None:
+    remember(nexus_home, work)
+
+    outcome = cli("context", "later")
+
+    kinds = {row[0]: tokens_in(row) for row in table(outcome.out, "KIND")}
+    [[_, sent, *_]] = all_rows(outcome.out, "MEMORY")
+    assert kinds["memory"] == int(sent) > 20
+    messages = table(outcome.out, "LARGEST")
+    assert kinds["session"] + kinds["memory"] == sum(map(tokens_in, messages))
+
+
+def test_memories_of_a_closed_turn_are_counted_as_they_were_while_it_was_open(
+    cli: Cli, nexus_home: Path, work: Path
+) -> None:
+    remember(nexus_home, work)
+    closed = json.loads(cli("context", "later", "--json", "--tree").out)
+    with Nexus(work, defaults=False) as nexus:
+        nexus.session("other", model="gpt-4o").ask("Where is the auth middleware?")
+
+    opened = json.loads(cli("context", "other", "--json").out)
+
+    assert closed["kinds"]["memory"] == closed["memories"][0]["tokens"] == opened["memories"][0]["tokens"]
+    assert sum(closed["kinds"].values()) == sum(closed["zones"].values()) == closed["tree"]["tokens"]
+
+
+def test_forgotten_memories_are_not_counted(cli: Cli, nexus_home: Path, work: Path) -> None:
+    remember(nexus_home, work)
+    assert cli("memory", "forget", "auth.md", "--yes").code == 0
+
+    found = json.loads(cli("context", "later", "--json").out)
+
+    assert found["kinds"]["memory"] == 0
+    assert "memories" not in found
+
+
+def test_memories_are_one_layer(cli: Cli, nexus_home: Path, work: Path) -> None:
+    remember(nexus_home, work)
+    with Nexus(work, defaults=False) as nexus:
+        nexus.session("open", model="gpt-4o").ask("Where is the auth middleware?")
+
+    for name in ("later", "open"):
+        found = json.loads(cli("context", name, "--json").out)
+
+        assert found["layers"]["memory"] == found["kinds"]["memory"] > 0
+        assert not [layer for layer in found["layers"] if "auth.md" in layer or layer.startswith("step:")]
+        assert sum(found["layers"].values()) == sum(found["zones"].values())

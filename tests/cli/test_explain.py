@@ -747,7 +747,7 @@ def test_a_sentence_of_a_session_is_traced_to_its_section_and_to_the_step_that_t
 
     assert rows(cli("explain", "--session", "auth-bug", "Speak plainly")) == [
         ["Project Configuration", f"{work}/.nexus3/NEXUS.md", "in the system prompt of the session"],
-        ["Changed Instructions", f"plugin:nexus, told in step {told.id}", "sent"],
+        ["Changed Instructions", "plugin:nexus", f"sent, in step {told.id}"],
     ]
 
 
@@ -1008,3 +1008,46 @@ def test_all_notes_with_a_sentence_are_found_in_a_session(cli: Cli, work: Path, 
 
     assert [each["subject"] for each in found] == ["said to the agent", "Recalled note: auth", "Recalled note: codes"]
     assert {each["place"].partition(":")[0] for each in found[1:]} == {str(each) for each in notes}
+
+
+def send_episode(work: Path, nexus_home: Path) -> None:
+    """The answer in session first is sent as a memory in session second."""
+    write_files(nexus_home, {"config.json": '{"memory": {"enabled": true}}'})
+    with Nexus(work) as nexus:
+        first = nexus.session("first", model="gpt-4o")
+        first.ask("Which port does the database of the staging server use?")
+        first.record(says("The staging database listens on port 5433."))
+        nexus.session("second", model="gpt-4o").ask("What was the port of the staging database?")
+
+
+def test_episode_names_the_sessions_in_which_it_was_sent(cli: Cli, work: Path, nexus_home: Path) -> None:
+    send_episode(work, nexus_home)
+
+    [found] = json.loads(cli("explain", "listens on port 5433", "--json").out)["explanations"]
+
+    assert found["place"].startswith("step:")
+    assert (found["subject"], found["remark"]) == ("assistant", "a turn of session first; sent in session second")
+
+
+def test_turn_that_was_not_sent_is_not_explained_but_a_session_is_suggested(
+    cli: Cli, work: Path, nexus_home: Path
+) -> None:
+    send_episode(work, nexus_home)
+
+    outcome = cli("explain", "What was the port of the staging")
+
+    assert outcome.code == 1
+    assert "With --session NAME" in outcome.err
+
+
+def test_status_of_a_memory_in_a_session_stands_beside_those_of_steps(cli: Cli, work: Path, nexus_home: Path) -> None:
+    send_episode(work, nexus_home)
+    with Nexus(work) as nexus:
+        nexus.session("second").record(says("It listens on port 5433."))
+
+    lines = cli("explain", "listens on port 5433", "--session", "second").out.splitlines()
+
+    assert len(lines) == 2
+    assert {line.index("  sent") for line in lines} == {max(line.index("  sent") for line in lines)}
+    assert all(re.search(r"step.\w{26} {2,3}sent\b", line) for line in lines)
+    assert "because it matches" in "".join(lines)

@@ -310,3 +310,13 @@ def test_what_sections_know_besides_their_words_is_there_for_programs(cli: Cli, 
 @pytest.mark.acceptance("Y-13")
 def test_without_skills_the_facts_count_none(cli: Cli) -> None:
     assert json.loads(cli("status", "--json", "--brief").out)["facts"] == NO_SKILLS
+
+
+def test_memory_is_named_only_if_it_is_on(cli: Cli, nexus_home: Path) -> None:
+    off = cli()
+    write_files(nexus_home, {"config.json": '{"memory": {"enabled": true}}'})
+
+    on = cli()
+
+    assert "memory" not in rows(off.out)["Settings"]
+    assert rows(on.out)["Settings"] == "model: none set; permission level: trusted; memory: on"

@@ -10,6 +10,7 @@ import typer
 from nexus_core.cli.commands.context_shares import (
     FRAMING,
     build_share_tree,
+    find_sent_memories,
     format_share_tree,
     split_prompt,
     split_request,
@@ -46,11 +47,10 @@ from nexus_core.types.prompt import format_source
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from nexus_core.cli.commands.context_shares import RequestShares, TokenShare
+    from nexus_core.cli.commands.context_shares import RequestShares, SentMemory, TokenShare
     from nexus_core.cli.context import CliContext
     from nexus_core.cli.model_window import ModelWindow
     from nexus_core.nexus import Nexus
-    from nexus_core.request.memories import InjectedMemory
     from nexus_core.session.session import Session
     from nexus_core.types.assembled import AssembledContext
     from nexus_core.types.messages import Message
@@ -215,7 +215,7 @@ class RequestBreakdown(NamedTuple):
     directory: str
     session: str
     expired_after: int = 0
-    memories: Sequence[InjectedMemory] = ()
+    memories: Sequence[SentMemory] = ()
 
     @property
     def is_all_text(self) -> bool:
@@ -258,19 +258,20 @@ def _break_down_request(nexus: Nexus, settings: Settings, wanted: ContextArgumen
     measure = open_model_window(nexus, settings, context.model)
     messages = list(zip(context.messages, _subtract_margin(context), strict=True))
     name = f"session {wanted.session}" if wanted.session else str(nexus.cwd)
+    memories = _find_memories(nexus, wanted.session, context)
     original: Sequence[Message] = context.messages
     if wanted.session and wanted.top and not wanted.json:
         original = restore_user_inputs(context, nexus.session(wanted.session))
     return RequestBreakdown(
         name,
-        split_request(context),
+        split_request(context, memories),
         measure,
         messages,
         original,
         str(nexus.cwd),
         wanted.session,
         _find_expired_lifetime(nexus, wanted.session),
-        _find_memories(nexus, wanted.session),
+        memories,
     )
 
 
@@ -287,14 +288,16 @@ def _find_expired_lifetime(nexus: Nexus, session: str) -> int:
     return get_cache_lifetime(last) // MS_PER_MINUTE
 
 
-def _find_memories(nexus: Nexus, session: str) -> Sequence[InjectedMemory]:
-    """Return the memories that a session sends, with their sources and reasons."""
+def _find_memories(nexus: Nexus, session: str, context: AssembledContext) -> Sequence[SentMemory]:
+    """Return the memories in a session's request, with their tokens, sources and reasons."""
     record = nexus.ledger.session(session) if session else None
     if record is None:
         return ()
+    from nexus_core.cli.memory_lookup import InjectedMemoryIndex
     from nexus_core.request.memories import list_injected_memories
 
-    return [each for each in list_injected_memories(nexus.ledger, record) if each.is_sent]
+    read_text = InjectedMemoryIndex(nexus.ledger).read_text
+    return [*find_sent_memories(context, list_injected_memories(nexus.ledger, record), read_text)]
 
 
 def restore_user_inputs(context: AssembledContext, session: Session) -> Sequence[Message]:
@@ -397,10 +400,15 @@ def _print_tables(cli: CliContext, found: RequestBreakdown, top: int) -> None:
     if found.memories:
         console.text("")
         listed = [
-            (visible_line(each.title), visible_line(each.place.removeprefix(here)), visible_line(each.reason) or "-")
+            (
+                visible_line(each.memory.title),
+                "-" if each.tokens is None else f"{each.tokens:,}",
+                visible_line(each.memory.place.removeprefix(here)),
+                visible_line(each.memory.reason) or "-",
+            )
             for each in found.memories
         ]
-        console.table([("MEMORY", "SOURCE", "WHY"), *listed], styles=["bold"])
+        console.table([("MEMORY", "TOKENS", "SOURCE", "WHY"), *listed], styles=["bold"], right={1})
 
 
 def _divide_window(shares: RequestShares) -> dict[str, int]:
@@ -449,7 +457,7 @@ def breakdown_to_json(found: RequestBreakdown, *, tree: bool) -> dict[str, objec
         "free": found.measure.window - shares.total if budget is None else budget.remaining,
     }
     if found.memories:
-        facts["memories"] = [each.to_json() for each in found.memories]
+        facts["memories"] = [{**each.memory.to_json(), "tokens": each.tokens} for each in found.memories]
     if tree:
         facts["tree"] = build_share_tree(shares).to_json()
     return facts

@@ -11,16 +11,19 @@ from nexus_core.text.safety import visible_line
 from nexus_core.types.prompt import format_source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from nexus_core.cli.request_report import LeftOutPiece
     from nexus_core.layers.context import LoadedContext
+    from nexus_core.request.memories import InjectedMemory
     from nexus_core.types.assembled import AssembledContext
     from nexus_core.types.budget import TokenBudget
     from nexus_core.types.prompt import Placement, Section
 
 FRAMING = "framing"
 """Label for text outside sections: the title, the separators, what an API puts around it."""
+MEMORY = "memory"
+"""The kind of memories, wherever they are in a request."""
 MARGIN = "margin"
 """Label for the margin added to the current message if tokens are estimated."""
 
@@ -61,7 +64,13 @@ class TokenShare(NamedTuple):
     @property
     def is_message(self) -> bool:
         """True if it is a message, not a section or a tool."""
-        return self.zone == "history" or (self.uri.startswith(("step:", "caller:")) and self.kind == "event")
+        is_past = self.zone == "history" and self.kind != MEMORY
+        return is_past or (self.uri.startswith(("step:", "caller:")) and self.kind == "event")
+
+    @property
+    def is_past_memory(self) -> bool:
+        """True if it is a memory in an earlier message."""
+        return self.zone == "history" and self.kind == MEMORY
 
     @property
     def is_section(self) -> bool:
@@ -109,6 +118,11 @@ class RequestShares(NamedTuple):
         """Tokens of the system prompt that belong to no section. Negative if its sections have more."""
         return self.used.get("system", 0) - sum(each.tokens for each in self.sections)
 
+    @property
+    def past_memories(self) -> int:
+        """Tokens of the memories in earlier messages."""
+        return sum(each.tokens for each in self.pieces if each.is_past_memory)
+
     def zones(self) -> dict[str, int]:
         """Tokens by zone, and the safety margin. Their sum is the total."""
         used = self.used
@@ -127,8 +141,8 @@ class RequestShares(NamedTuple):
             "persona": 0,
             FRAMING: self.framing,
             "tools": used.get("tools", 0),
-            "session": used.get("history", 0),
-            "memory": used.get("memory", 0),
+            "session": used.get("history", 0) - self.past_memories,
+            MEMORY: used.get("memory", 0) + self.past_memories,
             "event": used.get("event", 0) - self.margin,
             MARGIN: self.margin,
         }
@@ -137,14 +151,19 @@ class RequestShares(NamedTuple):
         return kinds
 
     def layers(self) -> dict[str, int]:
-        """Tokens by layer, else by plugin, with messages as `session` and `event`. Their sum is the total."""
+        """Tokens by layer, else by plugin, with `memory`, and messages as `session` and `event`.
+
+        Their sum is the total.
+        """
         fixed = [each for each in self.pieces if each.zone == "static"]
         current = [each for each in self.pieces if each.zone == "current" and not each.is_message]
-        layers = _sum_tokens([*fixed, *current], lambda share: share.origin)
+        past = [each for each in self.pieces if each.is_past_memory]
+        # A memory comes from a step or a note, which are not layers.
+        layers = _sum_tokens([*fixed, *current, *past], lambda share: MEMORY if share.kind == MEMORY else share.origin)
         zones = self.zones()
         rest = {
             FRAMING: zones["static"] - sum(each.tokens for each in fixed),
-            "session": zones["history"],
+            "session": zones["history"] - self.past_memories,
             "event": zones["current"] - sum(each.tokens for each in current),
             MARGIN: self.margin,
         }
@@ -155,13 +174,83 @@ class RequestShares(NamedTuple):
         return _sum_tokens((each for each in self.pieces if each.is_file), lambda share: share.uri)
 
 
-def split_request(context: AssembledContext) -> RequestShares:
-    """Return the pieces of a request with their tokens."""
+class SentMemory(NamedTuple):
+    """A memory in a request.
+
+    Attributes:
+        memory: The memory.
+        tokens: Its tokens in the request; None if a renderer rewrote the message that has it.
+        message: The step of the earlier message that has it; "" if it is not in an earlier message.
+    """
+
+    memory: InjectedMemory
+    tokens: int | None
+    message: str = ""
+
+
+def find_sent_memories(
+    context: AssembledContext, injected: Iterable[InjectedMemory], read_text: Callable[[InjectedMemory], str]
+) -> Iterator[SentMemory]:
+    """Yield the memories that a request of a session has.
+
+    Args:
+        context: The request.
+        injected: The memories that the session has sent.
+        read_text: Returns the text of a memory in its message, or "" if it is unknown.
+    """
+    placed = [each for each in context.placements if each.decision.action != "dropped"]
+    now = {each.name: each.tokens for each in placed if each.kind == MEMORY}
+    free = {each.name: each.tokens for each in placed if each.zone == "history" and each.kind == "session"}
+    texts = "\n".join(message.content for message in context.history if message.role == "user")
+    for each in injected:
+        if not each.is_sent:
+            continue
+        if each.turn in ("", context.turn_id):
+            if each.section_id in now:
+                yield SentMemory(each, now[each.section_id])
+        elif each.step in free:
+            if each.tokens is None or read_text(each) not in texts:
+                yield SentMemory(each, None)
+                continue
+            tokens = min(each.tokens, free[each.step])
+            free[each.step] -= tokens
+            yield SentMemory(each, tokens, each.step)
+
+
+def split_request(context: AssembledContext, memories: Iterable[SentMemory] = ()) -> RequestShares:
+    """Return the pieces of a request with their tokens.
+
+    Args:
+        context: The request.
+        memories: The memories in it; those of earlier messages are pieces of their own.
+    """
+    recalled: dict[str, list[TokenShare]] = {}
+    for each in memories:
+        if each.message and each.tokens:
+            recalled.setdefault(each.message, []).append(_share_from_memory(each.memory, each.tokens))
     pieces = [
-        _share_from_placement(placement) for placement in context.placements if placement.decision.action != "dropped"
+        share
+        for placement in context.placements
+        if placement.decision.action != "dropped"
+        for share in _split_placement(placement, recalled)
     ]
     budget = context.token_budget
     return RequestShares(tuple(pieces), dict(budget.used), tuple(list_left_out(context)), budget)
+
+
+def _split_placement(placement: Placement, recalled: Mapping[str, Sequence[TokenShare]]) -> Iterator[TokenShare]:
+    """Yield a piece of a request, after the memories in it if it is an earlier message."""
+    memories = recalled.get(placement.name, ()) if placement.zone == "history" else ()
+    yield from memories
+    share = _share_from_placement(placement)
+    yield share._replace(tokens=share.tokens - sum(each.tokens for each in memories))
+
+
+def _share_from_memory(memory: InjectedMemory, tokens: int) -> TokenShare:
+    source = memory.source
+    return TokenShare(
+        "history", MEMORY, memory.section_id, memory.title, source.uri, source.layer, source.plugin, tokens
+    )
 
 
 def split_prompt(context: LoadedContext, count: Callable[[Section], int], total: int) -> RequestShares:
@@ -247,7 +336,9 @@ def format_share_tree(root: ShareNode) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _format_node(node: ShareNode, depth: int, total: int) -> Iterator[tuple[str, str, str, str]]:
-    is_said = not node.children and any(share.zone == "history" and share.kind != FRAMING for share in node.shares)
+    is_said = not node.children and any(
+        share.zone == "history" and share.kind not in (FRAMING, MEMORY) for share in node.shares
+    )
     many = f" ({format_count(len(node.shares), 'message')})" if is_said else ""
     yield (
         f"{node.tokens:,}",
@@ -266,7 +357,7 @@ def _get_tree_path(share: TokenShare) -> Iterator[tuple[str, str]]:
     yield share.kind, ""
     if share.kind == FRAMING:
         return
-    if share.zone == "history":  # there may be thousands of them
+    if share.zone == "history" and share.kind != MEMORY:  # there may be thousands of them
         yield share.name, ""
         return
     if share.layer:

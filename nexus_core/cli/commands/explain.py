@@ -27,7 +27,7 @@ from nexus_core.text.sentences import SentenceMatcher
 from nexus_core.types.prompt import format_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from typer._click import Context  # private, but it is what the method we override is typed with
 
@@ -46,6 +46,12 @@ _MAX_UNREAD_FILES = 5
 """Places that no agent reads and that are printed beside one that is read: tests and documents repeat rules."""
 _MAX_LISTED_SESSIONS = 3
 """Sessions that the remark about a note names."""
+_MIN_SENTENCE_WORDS = 2
+"""Words of a sentence that is looked for in sessions: a single one is in many turns, or is a name."""
+_MAX_EPISODES_READ = 20
+"""Turns with words of a sentence that are compared with it, the best first."""
+_MAX_SESSIONS_READ = 100
+"""Sessions that are searched for a turn that was sent, those changed last: each is read as a whole."""
 
 
 class FreeTextCommand(TyperCommand):
@@ -88,6 +94,7 @@ SessionOption = Annotated[str, build_session_option("Look into a session: X is a
 
 
 _PLUGIN_PREFIX = "plugin:"
+_STEP_PREFIX = "step:"
 _EXAMPLES = """
 \b
 Examples:
@@ -126,17 +133,24 @@ def explain(
         other = None if profile == OWN_PROFILE else nexus.context(profile=profile, files=files)
         context = nexus.static_context() if other is None else other
         answer, memories = QueryExplanations(found), _ExplainedMemories(cli, nexus)
+        is_on = other is None and context.loaded.settings.get("memory.enabled") is True
+        # They may have to build the search index first.
+        rules = memories.find_rules(query) if is_on and not found else []
+        episodes = memories.find_episodes(query) if is_on and not found else []
         if not found or any(each.place.startswith(_PLUGIN_PREFIX) for each in found):
             find_notes = memories.find_notes if other is None else dict
             in_files = answer_query(context, query, load_in=partial(_load_directory, nexus), find_notes=find_notes)
-            in_files = in_files._replace(explanations=_name_receivers(cli, nexus, in_files.explanations))
-            answer = QueryExplanations(_trace_to_files(found, in_files.explanations)) if found else in_files
-        # The list of rules may have to build the search index first.
-        is_on = other is None and context.loaded.settings.get("memory.enabled") is True
-        rules = memories.find_rules(query) if is_on and not found else []
+            shown = [*in_files.explanations, *rules]
+            receivers = _find_receivers(cli, nexus, {each.note for each in (*shown, *episodes) if each.note})
+            # A turn that was never sent is not part of any prompt, unlike a note, which may become one.
+            known = {each.note for each in rules}
+            shown += [each for each in episodes if receivers[each.note] and each.note not in known]
+            shown = [_name_receivers(each, receivers.get(each.note, ())) for each in shown]
+            in_files = in_files._replace(explanations=shown)
+            answer = QueryExplanations(_trace_to_files(found, shown)) if found else in_files
     cli.review(context.loaded, require_trusted=require_trusted, warn=False)
     cli.note_outside_files(None if other is None else other.agent_view)
-    found, searched = [*answer.explanations, *rules] or _explain_default(query), answer.searched
+    found, searched = [*answer.explanations] or _explain_default(query), answer.searched
     if json:
         explanations = [each.to_json() for each in found]
         cli.console.json({"schema": 1, "explanations": explanations, "searched": searched and searched.to_json()})
@@ -151,6 +165,7 @@ def explain(
         named = repr(shorten(query, _MAX_QUERY_CHARACTERS))
         below = f", and no file below {searched.root}," if searched else ""
         message = f"Nothing in the prompt or the settings here{below} matches {named}.{_suggest_setting(query)}"
+        message += "" if session else _suggest_session(query)
         cli.console.message(visible_line(message))
         raise typer.Exit(EXIT_FINDINGS)
 
@@ -192,10 +207,36 @@ class _ExplainedMemories:
         """Return where the user stated a rule with a text, and when it is sent."""
         sentence = SentenceMatcher(query)
         return [
-            Explanation(memory.text, memory.place, f"a rule from session {memory.session}: {when}")
+            Explanation(
+                memory.text,
+                memory.place,
+                f"a rule from session {memory.session}: {when}",
+                note=memory.source.uri,
+            )
             for memory, when in self._memories
             if not memory.source.is_file and sentence.find(memory.text) is not None
         ][:MAX_EXPLAINED_FILES]
+
+    def find_episodes(self, query: str) -> list[Explanation]:
+        """Return the turns of sessions that contain a sentence of several words."""
+        if len(query.split()) < _MIN_SENTENCE_WORDS:
+            return []
+        from nexus_core.ledger.ledger import find_message_texts
+        from nexus_core.memory.recall import read_memory_options
+        from nexus_core.memory.search import StepQuery, search_steps
+
+        sentence, ledger = SentenceMatcher(query), self._nexus.ledger
+        options = read_memory_options(self._cli.load_readable(self._nexus).settings)
+        here = None if options.scope == "all" else str(self._nexus.cwd)
+        hits = search_steps(ledger, StepQuery(text=query, directory=here, limit=_MAX_EPISODES_READ)).hits
+        found = []
+        for hit in hits:
+            step = ledger.step(hit.step)
+            texts = [text for message in (step.messages if step else ()) for text in find_message_texts(message)]
+            if any(sentence.find(text) is not None for text in texts):
+                uri = f"step:{hit.step}"
+                found.append(Explanation(hit.role, uri, f"a turn of session {hit.session}", note=uri))
+        return found
 
     @cached_property
     def _memories(self) -> list[tuple[Memory, str]]:
@@ -214,31 +255,38 @@ class _ExplainedMemories:
         ]
 
 
-def _name_receivers(cli: CliContext, nexus: Nexus, found: Sequence[Explanation]) -> list[Explanation]:
-    """Add to remarks about notes the sessions in which they were sent, the newest first."""
+def _find_receivers(cli: CliContext, nexus: Nexus, uris: Collection[str]) -> dict[str, list[str]]:
+    """Return the sessions in which notes and steps were sent as memories, by file or `step:<id>`, the newest first."""
+    from nexus_core.cli.memory_lookup import InjectedMemoryIndex
     from nexus_core.request.memories import list_injected_memories
 
-    names: dict[str, list[str]] = {each.note: [] for each in found if each.note}
-    for record in nexus.ledger.sessions(status=None) if names else ():
+    names: dict[str, list[str]] = {uri: [] for uri in uris}
+    records = nexus.ledger.sessions(status=None) if names else []
+    has_steps = any(uri.startswith(_STEP_PREFIX) for uri in names)
+    if all(uri.startswith(_STEP_PREFIX) for uri in names):
+        records = records[:_MAX_SESSIONS_READ]
+    index = InjectedMemoryIndex(nexus.ledger)
+    for record in records:
         # No message names a memory before the history, so that whole threads are read.
         try:
-            sent = {each.source.uri for each in list_injected_memories(nexus.ledger, record)}
+            injected = list_injected_memories(nexus.ledger, record)
+            sent = {each.source.uri for each in injected}
+            sent |= {uri for each in injected if has_steps for uri in index.find_quoted(each)}
         except LedgerError as error:
             cli.console.warning(visible_line(f"session {record.label} is not searched: {error.what}"))
             continue
-        for path in names.keys() & sent:
-            names[path].append(record.label)
+        for uri in names.keys() & sent:
+            names[uri].append(record.label)
         if all(len(labels) > _MAX_LISTED_SESSIONS for labels in names.values()):
             break
-    return [
-        each._replace(remark=f"{each.remark}{_describe_receivers(names[each.note])}") if each.note else each
-        for each in found
-    ]
+    return names
 
 
-def _describe_receivers(labels: Sequence[str]) -> str:
+def _name_receivers(explanation: Explanation, labels: Sequence[str]) -> Explanation:
+    """Add the sessions in which a memory was sent to its remark."""
     more = ", …" if len(labels) > _MAX_LISTED_SESSIONS else ""
-    return f"; sent in session {', '.join(labels[:_MAX_LISTED_SESSIONS])}{more}" if labels else ""
+    names = f"; sent in session {', '.join(labels[:_MAX_LISTED_SESSIONS])}{more}" if labels else ""
+    return explanation._replace(remark=f"{explanation.remark}{names}")
 
 
 def _print_explanations(cli: CliContext, found: Sequence[Explanation]) -> None:
@@ -316,6 +364,11 @@ def _suggest_setting(query: str) -> str:
 
     nearest = did_you_mean(query, list_settings())
     return f" {nearest.capitalize()}" if nearest else ""
+
+
+def _suggest_session(query: str) -> str:
+    is_sentence = len(query.split()) >= _MIN_SENTENCE_WORDS
+    return " With --session NAME, the messages of a session are searched." if is_sentence else ""
 
 
 def _explain_default(query: str) -> list[Explanation]:

@@ -32,6 +32,7 @@ from nexus_core.cli.memory_lookup import (
     print_memory_findings,
     resolve_memory_name,
 )
+from nexus_core.cli.model_window import open_model_window
 from nexus_core.cli.options import DryRunOption, FacetOption, JsonOption, build_limit_option
 from nexus_core.cli.output import format_time
 from nexus_core.cli.session_lookup import LedgerOption, build_session_option, open_ledger_nexus
@@ -40,8 +41,10 @@ from nexus_core.memory.forgotten_memories import restore_forgotten
 from nexus_core.memory.recall import (
     list_source,
     memory_to_json,
+    read_memory_options,
     search_memories,
 )
+from nexus_core.request.memories import find_injectable_ids
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import shorten, visible_line
 from nexus_core.text.secrets import redact
@@ -49,7 +52,7 @@ from nexus_core.types.memory import Memory
 from nexus_core.types.prompt import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from nexus_core.cli.context import CliContext
     from nexus_core.nexus import Nexus
@@ -62,7 +65,8 @@ app = typer.Typer(
 
 _DEFAULT_LIMIT = 20
 _MS_PER_DAY = 86_400_000
-_HEADING = ("ID", "KIND", "WHEN", "SOURCE", "TEXT")
+_MEMORY_IS_OFF = "Memory is off, so none is sent: `nexus config set memory.enabled true --global` switches it on."
+_HEADING = ("ID", "KIND", "WHEN", "SOURCE")
 AllOption = Annotated[bool, typer.Option("--all", help="Include the memories of all directories.")]
 LimitOption = Annotated[int, build_limit_option("List at most N memories.")]
 SessionOption = Annotated[str, build_session_option("Only in this session; in all of them by default.")]
@@ -91,24 +95,30 @@ def search(
 ) -> None:
     """Search all memory sources for words.
 
-    The best match comes first, with the reason for it. What would be injected into a message may be less: a memory that
-    covers too little of the message is not, nor is one that the session has read already. Notes and guides have no
-    facets: --facet finds turns, and rules of the user.
+    The best match comes first, with the reason for it. SENT says if it would be injected into a message with these
+    words: a memory that covers too little of the message is not, nor is one that the session has read already. Notes
+    and guides have no facets: --facet finds turns, and rules of the user.
     """
     cli: CliContext = ctx.obj
     with open_ledger_nexus(ctx, ledger, writes=True) as nexus:
+        request, loaded = nexus.request(), cli.load_readable(nexus)
         found = search_memories(
-            nexus.host,
-            nexus.request(),
-            cli.load_readable(nexus),
-            nexus.ledger,
-            words,
-            limit=limit,
-            everywhere=everywhere,
-            facets=facet,
+            nexus.host, request, loaded, nexus.ledger, words, limit=limit, everywhere=everywhere, facets=facet
         )
+        is_on = read_memory_options(loaded.settings).enabled
+        sent: set[str] = set()
+        if is_on and found.memories:
+            count = open_model_window(nexus, loaded.settings).counter.count
+            sent = find_injectable_ids(nexus.host, request, loaded, nexus.ledger, words, count=count)
     print_memory_findings(cli, found.findings)
-    _print_memories(cli, found.memories, json=json, with_reason=True)
+    _print_memories(cli, found.memories, json=json, with_reason=True, sent=sent if is_on or json else None)
+    if json:
+        return
+    if not is_on:
+        cli.console.message(_MEMORY_IS_OFF)
+    elif found.memories:
+        count_sent = sum(each.id in sent for each in found.memories)
+        cli.console.message(f"SENT: {count_sent} of {len(found.memories)} would be sent with such a message.")
 
 
 @app.command("list", epilog="\b\nExamples:\n  nexus memory list\n  nexus memory list --all")
@@ -122,14 +132,30 @@ def list_memories(
 ) -> None:
     """List notes, preferences and guides.
 
-    Turns of earlier sessions are not listed: `nexus session list` has them.
+    A rule that was stated several times is listed once, with the newest step; --json has each. Turns of earlier
+    sessions are not listed: `nexus session list` has them.
     """
     cli: CliContext = ctx.obj
     with open_ledger_nexus(ctx, ledger, writes=True) as nexus:
-        memories = [memory for _, memory in MemoryCatalog(cli, nexus, everywhere=everywhere).list_all(cli)]
+        catalog = MemoryCatalog(cli, nexus, everywhere=everywhere)
+        memories = [memory for _, memory in catalog.list_all(cli)]
+    if not json:
+        memories = _drop_repeated_rules(memories)
     _print_memories(cli, memories[:limit], json=json)
     if not json and len(memories) > limit:
         cli.console.message(f"{len(memories) - limit:,} more; --limit all lists them.")
+    if not json and not catalog.options.enabled:
+        cli.console.message(_MEMORY_IS_OFF)
+
+
+def _drop_repeated_rules(memories: Sequence[Memory]) -> list[Memory]:
+    """Return the memories without older statements of the same rule."""
+    newest: dict[str, Memory] = {}
+    for memory in sorted(memories, key=lambda each: (-each.time, each.id)):
+        if memory.kind == "preference" and not memory.source.is_file:
+            newest.setdefault(memory.text.casefold(), memory)
+    kept = {each.id for each in newest.values()}
+    return [each for each in memories if each.kind != "preference" or each.source.is_file or each.id in kept]
 
 
 @app.command(epilog="\b\nExamples:\n  nexus memory show 3fa9c1\n  nexus memory show 3fa9c1 --json")
@@ -257,26 +283,44 @@ def _read_target(target: NamedTarget, listed: Sequence[Memory], injected_index: 
     return injected_index.build_memory(target.name, source)
 
 
-def _print_memories(cli: CliContext, memories: Sequence[Memory], *, json: bool, with_reason: bool = False) -> None:
+def _print_memories(
+    cli: CliContext,
+    memories: Sequence[Memory],
+    *,
+    json: bool,
+    with_reason: bool = False,
+    sent: Collection[str] | None = None,
+) -> None:
+    """Print memories, with those that would be sent marked if `sent` has their ids."""
     if json:
-        cli.console.json({"schema": 1, "memories": [memory_to_json(each) for each in memories]})
+        rows_json = [
+            memory_to_json(each) | ({} if sent is None else {"would_be_sent": each.id in sent}) for each in memories
+        ]
+        cli.console.json({"schema": 1, "memories": rows_json})
         return
     if not memories:
         cli.console.message("Nothing found.")
         return
-    heading = (*_HEADING, "WHY") if with_reason else _HEADING
+    heading = (*_HEADING, *(["SENT"] if sent is not None else ()), *(["WHY"] if with_reason else ()), "TEXT")
     rows = [
         (
             each.id,
             each.kind,
             _format_when(each) or "-",
             visible_line(each.place),
-            visible_line(shorten(" ".join(redact(each.text).text.split()), SHOWN_CHARACTERS)),
+            *(["yes" if each.id in sent else "no"] if sent is not None else ()),
             *([visible_line(each.reason)] if with_reason else ()),
+            _format_text(each, SHOWN_CHARACTERS if cli.console.is_terminal else None),
         )
         for each in memories
     ]
     cli.console.table([heading, *rows], styles=["bold"])
+
+
+def _format_text(memory: Memory, limit: int | None) -> str:
+    """Return the text of a memory in one line; None for a text of any length."""
+    text = " ".join(redact(memory.text).text.split())
+    return visible_line(text if limit is None else shorten(text, limit))
 
 
 def _format_when(memory: Memory) -> str:

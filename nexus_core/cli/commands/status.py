@@ -142,6 +142,7 @@ class DirectoryStatus:
             ],
             "model": loaded.settings.model_id() or None,
             "permission_level": self._level,
+            "memory": self._has_memory,
             "plugins_active": [plugin.name for plugin in self._plugins if plugin.status == "active"],
             "plugins_inactive": [f"{each.name} ({each.status})" for each in self._plugins if each.status != "active"],
             "facts": merge_section_data(self._context.sections),
@@ -187,7 +188,7 @@ class DirectoryStatus:
             ("Reads", _list_last([self._name(text) for text in loaded.texts], 4)),
             ("Other agents", "; ".join(self._list_other_agents())),
             ("MCP servers", "; ".join(self._servers()) or "none"),
-            ("Settings", f"model: {model}; permission level: {self._level}"),
+            ("Settings", f"model: {model}; permission level: {self._level}{'; memory: on' * self._has_memory}"),
             ("Warnings", _list_first((f"{number} {code}" for code, number in self._codes().items()), 3)),
             *zip(("Next", ""), (f"{command:<21}{what}" for command, what in self._next()), strict=True),
         ]
@@ -220,6 +221,10 @@ class DirectoryStatus:
     @property
     def _level(self) -> str:
         return str(self.loaded.settings.get("permissions.level", "trusted"))
+
+    @property
+    def _has_memory(self) -> bool:
+        return self.loaded.settings.get("memory.enabled") is True
 
     def _count(self, status: str) -> int:
         return sum(server.status == status for server in self.loaded.servers)

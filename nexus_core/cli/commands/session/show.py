@@ -94,9 +94,9 @@ def show(
 ) -> None:
     """Show the messages and tool calls of a session.
 
-    The cost and the calls that wait for results are shown, too. Keys, tokens and passwords are redacted. What is
-    damaged, or not what was recorded, is named on standard error, and the exit code is 3. If nothing is compacted,
-    --compacted says so and exits with 0.
+    The cost and the calls that wait for results are shown, too, and with --full the texts of memories. Keys, tokens and
+    passwords are redacted. What is damaged, or not what was recorded, is named on standard error, and the exit code is
+    3. If nothing is compacted, --compacted says so and exits with 0.
     """
     chosen = [("--step", step), ("--limit", limit is not None), ("--compacted", compacted)]
     given = [name for name, is_given in chosen if is_given]
@@ -167,11 +167,14 @@ def show_turns(
         earlier = session.turns - sum(opens_turn(turn.steps[0]) for turn in shown)
         if shown and earlier:  # in place of the earlier turns
             cli.console.text(f"({format_count(earlier, 'earlier turn')}; --limit all shows all)")
+        unsent = turns[-1].steps[-1].payload.unsent_memories if turns else ()
         remark = partial(_explain_cache_miss, nexus.session(record.label))
         for turn in shown:
             cli.console.text("")
             with collect_damage(damaged, record.label):
-                lines = format_turn(turn, full=full, remark=remark, secrets=secrets)
+                lines = format_turn(
+                    turn, full=full, remark=remark, secrets=secrets, session=record.label, unsent=unsent
+                )
                 print_step_lines(cli.console, lines, markdown=not raw)
     report_damage(cli, [*dict.fromkeys(damaged)])
 
