@@ -428,13 +428,14 @@ def _find_holders(ledger: Ledger, names: Collection[str]) -> dict[str, list[Step
 
 
 def _list_compactions(ledger: Ledger, tip: Step, position: int) -> Iterator[Step]:
-    """Yield the summaries of a thread made after a position, newest first."""
+    """Yield the indexed summaries of a thread made after a position, newest first."""
     step: Step | None = tip
     while step is not None and step.compaction is not None:
         compaction = ledger.step(step.compaction)
         if compaction is None or compaction.position <= position:
             return
-        yield compaction
+        if compaction.messages:  # the index has no words of others
+            yield compaction
         step = None if compaction.parent is None else ledger.step(compaction.parent)
 
 

@@ -245,6 +245,30 @@ def test_the_report_of_forget_is_what_was_forgotten(cli: Cli, note: Path, work: 
     assert "osprey" not in find_texts(cli, "osprey-17")
 
 
+# ---- compacted sessions ---------------------------------------------------------------------------------------------
+
+
+def compact(work: Path, session: str, summary: str) -> None:
+    """Add long turns to a session, and summarize the turns before them."""
+    with Nexus(work, defaults=False, summarize=lambda _request: summary) as nexus:
+        opened = nexus.session(session, model="gpt-4o")
+        for number in range(6):
+            opened.ask(f"lorem {number} " * 500)
+            opened.record(says(f"fine{number} " * 500, name=f"msg_{session}_{number}"))
+        opened.compact()
+
+
+def test_forget_a_text_of_a_compacted_session(cli: Cli, work: Path) -> None:
+    talk(work, "first", "The backup host is osprey-17, remember.", "okay " * 900)
+    compact(work, "first", "The user spoke of a host.")
+
+    _, shown = forget(cli, "osprey-17", "--dry-run")
+    code, report = forget(cli, "osprey-17")
+
+    assert (code, len(report["steps"]), report["steps"]) == (0, 1, shown["steps"])
+    assert "osprey" not in find_texts(cli, "osprey-17")
+
+
 # ---- what is meant --------------------------------------------------------------------------------------------------
 
 
