@@ -269,6 +269,39 @@ def test_forget_a_text_of_a_compacted_session(cli: Cli, work: Path) -> None:
     assert "osprey" not in find_texts(cli, "osprey-17")
 
 
+# ---- memories before the history ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("position", ["before_history", "system"])
+def test_forget_two_memories_before_the_history(cli: Cli, work: Path, nexus_home: Path, position: str) -> None:
+    notes = {
+        "a": "The nightly backup runs on host osprey-17.",
+        "b": "The weekly deploy pipeline uses runner heron-23.",
+        "c": "The monthly invoice report goes to printer falcon-31.",
+    }
+    settings = {"memory": {"enabled": True, "position": position}}
+    write_files(nexus_home, {f"memory/{name}.md": f"{text}\n" for name, text in notes.items()})
+    write_files(nexus_home, {"config.json": json.dumps(settings)})
+    talk(work, "first", QUESTION, "I see.")
+    talk(work, "first", "Which runner does the weekly deploy pipeline use?", "I see now.")
+    talk(work, "first", "Which printer gets the monthly invoice report?", "I see that, too.")
+
+    codes = [forget(cli, f"{name}.md")[0] for name in ("a", "b")]
+
+    with Nexus(work, defaults=False) as nexus:
+        nexus.session("first").fork("fork")
+        contexts = [nexus.session(name).preview("And now?") for name in ("first", "fork")]
+    sent = ["\n".join([each.system_prompt, *(message.content for message in each.messages)]) for each in contexts]
+    injected = json.loads(cli("memory", "why", "--session", "first", "--json").out)["injected"]
+    assert codes == [0, 0]
+    assert [[name for name, text in notes.items() if text in each] for each in sent] == [["c"], ["c"]]
+    assert [(Path(each["source"]).name, each["is_sent"]) for each in injected] == [
+        ("a.md", False),
+        ("b.md", False),
+        ("c.md", True),
+    ]
+
+
 # ---- what is meant --------------------------------------------------------------------------------------------------
 
 
