@@ -35,6 +35,7 @@ from nexus_core.text.secrets import redact
 from nexus_core.text.sentences import UNSPACED_SCRIPTS
 from nexus_core.thread.lookup import find_sessions_with
 from nexus_core.types.memory import Memory
+from nexus_core.types.payloads import CompactionPayload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -482,17 +483,26 @@ def list_given_sessions(injected: Iterable[InjectedMemory]) -> list[str]:
     return sorted({each.session for each in injected})
 
 
+class SentSummary(NamedTuple):
+    """The summary that the calls of a session have: its compaction, and the words that are searched for."""
+
+    step: str
+    excerpt: str
+
+
 class ForgetVerification(NamedTuple):
-    """Search results that still have forgotten memories or repeat them.
+    """Search results and summaries that still have forgotten memories or repeat them.
 
     Attributes:
         returned: Memories and steps that were forgotten, and that a query still returns.
         repeated: The first words of other memories and steps that may say the same, by their names.
+        summaries: Summaries that calls have and that may say the same, by session.
         limits: Descriptions of what was not compared, for display.
     """
 
     returned: Sequence[str] = ()
     repeated: Mapping[str, str] = {}
+    summaries: Mapping[str, SentSummary] = {}
     limits: Sequence[str] = ()
 
 
@@ -517,9 +527,51 @@ def verify_forgotten(nexus: Nexus, injected_index: InjectedMemoryIndex, plan: Fo
             if any(fact.is_repeated_by(text, question) for fact in plan.facts):
                 repeated[f"{STEP_PREFIX}{name}"] = text
     returned = found.returned | (found.steps & plan.steps)
+    summaries = _find_repeating_summaries(nexus.ledger, injected_index, plan)
+    repeated = {name: text for name, text in repeated.items() if name not in {each.step for each in summaries.values()}}
     long = f"{format_count(cut, 'long turn')} by the first {MAX_COMPARED_CHARACTERS:,} characters"
     limits = [*plan.limits, *([long] if cut else [])]
-    return ForgetVerification(sorted(returned), {key: excerpt_text(text) for key, text in repeated.items()}, limits)
+    excerpts = {key: excerpt_text(text) for key, text in repeated.items()}
+    return ForgetVerification(sorted(returned), excerpts, summaries, limits)
+
+
+def _find_repeating_summaries(
+    ledger: Ledger, injected_index: InjectedMemoryIndex, plan: ForgetPlan
+) -> dict[str, SentSummary]:
+    """Return the summaries in calls that may say what is forgotten, by session."""
+    turns = [turn for each in plan.injected if (turn := injected_index.find_turn(each)) is not None]
+    asked = dict.fromkeys(map(read_step_text, turns))
+    # A summary quotes the messages that a memory was recalled for, which have its words.
+    question = "\n".join(text for text in asked if not any(fact.is_repeated_by(text) for fact in plan.facts))
+    found: dict[str, SentSummary] = {}
+    for record in ledger.sessions(status=None):
+        tip = None if record.tip is None else ledger.step(record.tip)
+        compaction = None if tip is None or tip.compaction is None else ledger.step(tip.compaction)
+        # The steps of a forgotten session stay in its conversation, and so does its summary.
+        if compaction is None or record.label == plan.selection.session:
+            continue
+        lines = _list_summary_lines(compaction)
+        text = "\n".join(lines)
+        if any(fact.is_repeated_by(text, question) for fact in plan.facts):
+            matches = (line for line in lines if any(fact.is_repeated_by(line, question) for fact in plan.facts))
+            found[record.label] = SentSummary(f"{STEP_PREFIX}{compaction.id}", excerpt_text(next(matches, text)))
+    return found
+
+
+def _list_summary_lines(compaction: Step) -> list[str]:
+    """Return the lines of a summary, and the facts and quotes from which the next one is made."""
+    payload = compaction.payload
+    lines = read_step_text(compaction).splitlines()
+    if isinstance(payload, CompactionPayload):
+        lines += payload.summary.splitlines()
+        rows: list[object] = [*(payload.facts or ()), *payload.quotes]
+        while rows:
+            row = rows.pop(0)
+            if isinstance(row, str):
+                lines.append(row)
+            elif isinstance(row, list | tuple):
+                rows[:0] = row
+    return [*dict.fromkeys(lines)]
 
 
 class _FoundAgain(NamedTuple):

@@ -265,8 +265,41 @@ def test_forget_a_text_of_a_compacted_session(cli: Cli, work: Path) -> None:
     _, shown = forget(cli, "osprey-17", "--dry-run")
     code, report = forget(cli, "osprey-17")
 
-    assert (code, len(report["steps"]), report["steps"]) == (0, 1, shown["steps"])
+    assert (len(report["steps"]), report["steps"]) == (1, shown["steps"])
+    assert (code, report["summaries"]) == (1, ["first"])  # it quotes the user
     assert "osprey" not in find_texts(cli, "osprey-17")
+
+
+SUMMARIES = [
+    ("The user asked for the backup host; it is osprey-17.", True),
+    ("The user asked: Which host runs the nightly backup?", False),
+]
+
+
+@pytest.mark.parametrize(("summary", "is_named"), SUMMARIES)
+def test_forget_names_a_summary_that_calls_have(
+    cli: Cli, note: Path, work: Path, summary: str, *, is_named: bool
+) -> None:
+    talk(work, "first", QUESTION, "okay " * 900)
+    compact(work, "first", summary)
+
+    outcome = cli("memory", "forget", str(note), "--yes")
+
+    warning = "the summary in the calls of session first may still say it: "
+    assert (outcome.code, warning in outcome.err) == (int(is_named), is_named)
+    assert ("that could find it asked again: none does" in outcome.err) != is_named
+    assert ("`nexus session compact first --undo`, then forget it again" in outcome.err) == is_named
+
+
+def test_json_of_forget_has_the_sessions_whose_summary_may_say_it(cli: Cli, note: Path, work: Path) -> None:
+    talk(work, "first", QUESTION, "okay " * 900)
+    compact(work, "first", SUMMARIES[0][0])
+
+    code, report = forget(cli, str(note))
+
+    with Nexus(work, defaults=False) as nexus:
+        compaction = next(step.id for step in nexus.ledger.steps() if step.kind == "compaction")
+    assert (code, report["may_repeat"], report["summaries"]) == (1, [f"step:{compaction}"], ["first"])
 
 
 # ---- memories before the history ------------------------------------------------------------------------------------

@@ -382,7 +382,9 @@ def forget(
             "limits": limits,
         }
         if is_done:
-            facts |= {"queries": len(plan.queries), "still_found": proof.returned, "may_repeat": [*proof.repeated]}
+            places = [*proof.repeated, *dict.fromkeys(each.step for each in proof.summaries.values())]
+            facts |= {"queries": len(plan.queries), "still_found": proof.returned, "may_repeat": places}
+            facts["summaries"] = [*proof.summaries]
         cli.console.json(facts)
     if is_done or dry_run:
         _print_forgotten(cli, plan, stays, is_done=is_done, has_asked=is_done and not yes)
@@ -392,7 +394,7 @@ def forget(
         _print_proof(cli, len(plan.queries), proof)
     if is_done or dry_run:
         _print_limits(cli, limits)
-    if proof.returned or proof.repeated:
+    if proof.returned or proof.repeated or proof.summaries:
         raise typer.Exit(EXIT_FINDINGS)
 
 
@@ -439,7 +441,14 @@ def _print_proof(cli: CliContext, queries: int, proof: ForgetVerification) -> No
             cli.console.message(visible_line(f"  {name}: {text}"))
         if len(proof.repeated) > _MAX_REPEATED:
             cli.console.message(f"  {len(proof.repeated) - _MAX_REPEATED:,} more; --json lists them")
-    if queries and not proof.returned and not proof.repeated:
+    for label, summary in proof.summaries.items():
+        what = f"the summary in the calls of session {label} may still say it: {summary.excerpt}"
+        cli.console.warning(visible_line(what))
+        hint = f"`nexus session compact {quote(label)} --undo`, then forget it again and compact again"
+        cli.console.message(
+            visible_line(f"  {hint}; `nexus session delete {quote(label)}` if the new one says it, too")
+        )
+    if queries and not (proof.returned or proof.repeated or proof.summaries):
         cli.console.message(f"{format_count(queries, 'question')} that could find it asked again: none does.")
 
 
