@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import normalize
 
+from nexus_core.cli.commands.session.overview import collect_damage
 from nexus_core.cli.memory_lookup import (
     STEP_PREFIX,
     STEP_REFERENCE,
@@ -40,6 +41,7 @@ from nexus_core.types.payloads import CompactionPayload
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from nexus_core.cli.commands.session.overview import DamagedSession
     from nexus_core.cli.memory_lookup import TargetKind
     from nexus_core.memory.distinctive_words import DistinctiveWords
     from nexus_core.nexus import Nexus
@@ -223,7 +225,8 @@ def _select_memories(
     has_text = _build_matcher(text)
     ids = {memory.id for memory in memories if has_text(memory.text) or has_text(memory.title)}
     uris = {memory.source.uri for memory in memories if memory.id in ids and not memory.source.is_file}
-    uris |= {f"{STEP_PREFIX}{step.id}" for step in _find_steps_with(nexus.ledger, text, has_text, advance)}
+    steps = _find_steps_with(nexus.ledger, text, has_text, damaged=injected_index.damaged, advance=advance)
+    uris |= {f"{STEP_PREFIX}{step.id}" for step in steps}
     return ForgetSelection("that text", ids=frozenset(ids), uris=frozenset(uris), text=text)
 
 
@@ -270,9 +273,14 @@ def _fold_text(text: str) -> str:
 
 
 def _find_steps_with(
-    ledger: Ledger, text: str, has_text: Callable[[str], bool], advance: Callable[[int], None]
+    ledger: Ledger,
+    text: str,
+    has_text: Callable[[str], bool],
+    *,
+    damaged: list[DamagedSession],
+    advance: Callable[[int], None],
 ) -> Iterator[Step]:
-    """Yield all steps that contain a text.
+    """Yield all steps that contain a text, and add those that cannot be read to `damaged`.
 
     An index finds only the best of many, and a database folds only the letter case of English.
     """
@@ -285,8 +293,12 @@ def _find_steps_with(
         if step.kind == "sealed":  # a rendered message has the text of what is injected
             continue
         stored = step.stored_messages.casefold() if isinstance(step, StoredStep) else None
-        if (stored is None or all(piece in stored for piece in pieces)) and has_text(read_step_text(step)):
-            yield step
+        if stored is None or all(piece in stored for piece in pieces):
+            text = ""
+            with collect_damage(damaged, ""):
+                text = read_step_text(step)
+            if has_text(text):
+                yield step
 
 
 def excerpt_text(text: str) -> str:
@@ -440,11 +452,16 @@ def _list_compactions(ledger: Ledger, tip: Step, position: int) -> Iterator[Step
         step = None if compaction.parent is None else ledger.step(compaction.parent)
 
 
-def apply_forget_plan(nexus: Nexus, plan: ForgetPlan) -> list[str]:
+def apply_forget_plan(nexus: Nexus, plan: ForgetPlan, damaged: list[DamagedSession]) -> list[str]:
     """Record, leave out and delete what is forgotten. Return the deleted files.
 
     The same command completes it after an interruption: the list, which is written first, hides memories and names
     their steps, and notes, which are deleted last, are still found.
+
+    Args:
+        nexus: The Nexus.
+        plan: What is removed.
+        damaged: Gets the sessions that cannot record it.
     """
     files = plan.files
     # The index of a session's steps names them already.
@@ -464,9 +481,10 @@ def apply_forget_plan(nexus: Nexus, plan: ForgetPlan) -> list[str]:
         ids = [each.id for each in plan.sent_memories if each.session == label]
         # The other sessions that share a step record it at the same time.
         steps = [step.id for step in plan.holders.get(label, ()) if step.id not in recorded_steps]
-        recorded_steps.update(steps)
-        if ids or steps:
-            nexus.session(label, any_directory=True).forget_memories(ids, steps=steps)
+        with collect_damage(damaged, label):
+            if ids or steps:
+                nexus.session(label, any_directory=True).forget_memories(ids, steps=steps)
+            recorded_steps.update(steps)
     return [source.remove(memory) for source, memory in plan.matched if source.remove is not None]
 
 
@@ -550,7 +568,9 @@ def _find_repeating_summaries(
         # The steps of a forgotten session stay in its conversation, and so does its summary.
         if compaction is None or record.label == plan.selection.session:
             continue
-        lines = _list_summary_lines(compaction)
+        lines: list[str] = []
+        with collect_damage(injected_index.damaged, record.label):
+            lines = _list_summary_lines(compaction)
         text = "\n".join(lines)
         if any(fact.is_repeated_by(text, question) for fact in plan.facts):
             matches = (line for line in lines if any(fact.is_repeated_by(line, question) for fact in plan.facts))

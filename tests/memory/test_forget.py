@@ -302,6 +302,43 @@ def test_json_of_forget_has_the_sessions_whose_summary_may_say_it(cli: Cli, note
     assert (code, report["may_repeat"], report["summaries"]) == (1, [f"step:{compaction}"], ["first"])
 
 
+# ---- damaged sessions -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def torn(note: Path, work: Path) -> Path:
+    """A note that two sessions were given, `whole` and `torn`; the newest step of the second is damaged."""
+    talk(work, "torn", QUESTION)
+    talk(work, "whole", QUESTION)
+    with Nexus(work, defaults=False) as nexus:
+        record = nexus.ledger.session("torn")
+    with closing(sqlite3.connect(note.parents[1] / "ledger.db")) as connection, connection:
+        for (name,) in connection.execute("select name from sqlite_master where type = 'trigger'").fetchall():
+            connection.execute(f"drop trigger {name}")
+        connection.execute("update steps set data = '{' where id = ?", (record and record.tip,))
+    return note
+
+
+@pytest.mark.parametrize("target", ["file", "text"])
+def test_forget_skips_a_damaged_session(cli: Cli, torn: Path, work: Path, target: str) -> None:
+    outcome = cli("memory", "forget", {"file": str(torn), "text": "osprey-17"}[target], "--yes")
+
+    assert outcome.code == 0
+    assert outcome.err.count("session torn is not searched: ") == 1
+    assert not torn.exists()
+    with Nexus(work, defaults=False) as nexus:
+        assert NOTE not in "".join(message.content for message in nexus.session("whole").next().messages)
+
+
+@pytest.mark.usefixtures("torn")
+def test_why_skips_a_damaged_session(cli: Cli) -> None:
+    outcome = cli("memory", "why", "--json")
+
+    assert [each["session"] for each in json.loads(outcome.out)["injected"]] == ["whole"]
+    assert "session torn is not searched: " in outcome.err
+    assert cli("memory", "why", "--session", "torn").code == 3
+
+
 # ---- memories before the history ------------------------------------------------------------------------------------
 
 

@@ -29,12 +29,13 @@ from nexus_core.cli.memory_lookup import (
     NamedTarget,
     is_path,
     list_all_injected,
+    print_damage,
     print_memory_findings,
     resolve_memory_name,
 )
 from nexus_core.cli.options import DryRunOption, FacetOption, JsonOption, build_limit_option
 from nexus_core.cli.output import format_time
-from nexus_core.cli.session_lookup import LedgerOption, build_session_option, open_ledger_nexus
+from nexus_core.cli.session_lookup import LedgerOption, build_session_option, find_session, open_ledger_nexus
 from nexus_core.errors import UsageError
 from nexus_core.memory.forgotten_memories import restore_forgotten
 from nexus_core.memory.recall import (
@@ -42,6 +43,7 @@ from nexus_core.memory.recall import (
     memory_to_json,
     search_memories,
 )
+from nexus_core.request.memories import list_injected_memories
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import shorten, visible_line
 from nexus_core.text.secrets import redact
@@ -51,6 +53,7 @@ from nexus_core.types.prompt import Source
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nexus_core.cli.commands.session.overview import DamagedSession
     from nexus_core.cli.context import CliContext
     from nexus_core.nexus import Nexus
 
@@ -235,7 +238,9 @@ def _find_memory(cli: CliContext, view: MemoryCatalog, name: str) -> Memory:
     if found is None:
         hint = "`nexus memory list --all` and `nexus memory search` print ids"
         raise UsageError(f"there is no memory {name!r}", hint=hint)
-    if view.forgotten.has(found) or injected_index.is_forgotten(found.source.uri):
+    was_forgotten = view.forgotten.has(found) or injected_index.is_forgotten(found.source.uri)
+    print_damage(cli, injected_index.damaged)
+    if was_forgotten:
         raise UsageError(f"the memory {name!r} was forgotten", hint="`nexus session show` prints recorded steps")
     return found
 
@@ -305,7 +310,14 @@ def why(
     """
     cli: CliContext = ctx.obj
     with open_ledger_nexus(ctx, ledger, writes=True) as nexus:
-        found = [each for each in list_all_injected(nexus.ledger, session) if each.id.startswith(name)]
+        damaged: list[DamagedSession] = []
+        listed = (
+            list_injected_memories(nexus.ledger, find_session(nexus.ledger, session))
+            if session
+            else list_all_injected(nexus.ledger, damaged)
+        )
+        found = [each for each in listed if each.id.startswith(name)]
+    print_damage(cli, damaged)
     if json:
         cli.console.json({"schema": 1, "injected": [each.to_json() for each in found]})
     elif found:
@@ -366,8 +378,9 @@ def forget(
             cli.console.message(visible_line(f"No memory has {target!r}, and no session was given one."))
             raise typer.Exit(EXIT_FINDINGS)
         is_done = not dry_run and (yes or _confirm(cli, plan))
-        removed = apply_forget_plan(nexus, plan) if is_done else []
+        removed = apply_forget_plan(nexus, plan, injected_index.damaged) if is_done else []
         proof = verify_forgotten(nexus, injected_index, plan) if is_done else ForgetVerification()
+    print_damage(cli, injected_index.damaged)
     limits = proof.limits if is_done else plan.limits
     stays = sorted({*plan.holders, *list_given_sessions(plan.injected), *filter(None, [selection.session])})
     if json:
