@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import time
+from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import normalize
 
 from nexus_core.cli.commands.session.overview import collect_damage
+from nexus_core.cli.context import load_readable_layers
 from nexus_core.cli.memory_lookup import (
     STEP_PREFIX,
     STEP_REFERENCE,
@@ -26,7 +29,7 @@ from nexus_core.memory.forgotten_memories import (
     read_forgotten_memories,
     record_forgotten_memories,
 )
-from nexus_core.memory.recall import search_memories
+from nexus_core.memory.recall import read_memory_options, search_memories
 from nexus_core.memory.search import count_turns_with
 from nexus_core.memory.words import MAX_QUERY_WORDS, find_query_words
 from nexus_core.request.memories import InjectedMemory
@@ -45,7 +48,7 @@ if TYPE_CHECKING:
     from nexus_core.cli.memory_lookup import TargetKind
     from nexus_core.memory.distinctive_words import DistinctiveWords
     from nexus_core.nexus import Nexus
-    from nexus_core.types.ledger import Ledger, Step
+    from nexus_core.types.ledger import Ledger, SessionRecord, Step
     from nexus_core.types.memory import MemorySource
 
 _MIN_TEXT_LETTERS, _MIN_OTHER_LETTERS = 4, 2
@@ -86,6 +89,10 @@ class ForgetSelection(NamedTuple):
     session: str = ""
     text: str = ""
     recorded_uris: frozenset[str] = frozenset()
+
+    def is_beside(self, memory: Memory) -> bool:
+        """True if a memory is not meant, but is of a message that is."""
+        return (self.text != "" or self.what.startswith(_MEMORY)) and memory.id not in self.ids
 
     @property
     def steps(self) -> frozenset[str]:
@@ -147,7 +154,7 @@ class ForgetPlan(NamedTuple):
         places = [
             [
                 f"{memory.kind} {memory.place}: {'deleted' if source.remove else 'not used any more'}",
-                excerpt_text(memory.text),
+                excerpt_text(memory.text) + (" (of the same message)" if self.selection.is_beside(memory) else ""),
             ]
             for source, memory in self.matched
         ]
@@ -343,7 +350,8 @@ def build_forget_plan(
             forgotten_uris |= new
 
     may_repeat = spread(lambda _step: True)[0]
-    texts = _list_fact_texts(ledger, injected_index, selection, [memory for _, memory in matched], may_repeat)
+    meant = [memory for _, memory in matched if not selection.is_beside(memory)]
+    texts = _list_fact_texts(ledger, injected_index, selection, meant, may_repeat)
     facts = _find_facts(nexus, injected_index, selection, texts[:_MAX_FACTS], may_repeat)
     injected, forgotten_uris = spread(lambda step: _is_shared(ledger, facts, step))
     holders = _find_holders(
@@ -354,6 +362,7 @@ def build_forget_plan(
     own_texts = [*(memory.text for _, memory in matched), *(step.messages[0].content for step in steps)]
     queries = {text[:_MAX_QUERY_CHARACTERS]: "" for text in own_texts}
     queries |= {text: text for turn in turns if (text := turn.messages[0].content)}
+    queries |= {selection.text[:_MAX_QUERY_CHARACTERS]: ""}  # asked first
     queries = {text: queries[text] for text in reversed(queries) if text.strip()}
     asked_again = {text: queries[text] for text in islice(queries, _MAX_QUERIES)}
     limits = [
@@ -376,12 +385,18 @@ def _list_fact_texts(
     memories: Iterable[Memory],
     injected: Iterable[InjectedMemory],
 ) -> list[str]:
-    """Return the texts that are forgotten, without those of steps that only happen to be in a session or to match."""
+    """Return the texts that are forgotten.
+
+    The rest of a message with a text or a rule is left out, and so are steps that only happen to be in a session.
+    """
+    if selection.text:
+        return [selection.text]
     quoted = {uri for each in injected for uri in injected_index.find_quoted(each)}
-    is_single = not selection.session and not selection.text
-    names = [name for name in sorted(selection.steps) if is_single or f"{STEP_PREFIX}{name}" in quoted]
+    parts = {memory.source.uri for memory in memories if memory.id in selection.ids}
+    names = sorted(uri.removeprefix(STEP_PREFIX) for uri in selection.uris - parts if uri.startswith(STEP_PREFIX))
+    names = [name for name in names if not selection.session or f"{STEP_PREFIX}{name}" in quoted]
     steps = [step for name in names if (step := ledger.step(name))]
-    texts = [selection.text, *(memory.text for memory in memories), *map(read_step_text, steps)]
+    texts = [*(memory.text for memory in memories), *map(read_step_text, steps)]
     return [text for text in dict.fromkeys(texts) if text.strip()]
 
 
@@ -529,7 +544,8 @@ def verify_forgotten(nexus: Nexus, injected_index: InjectedMemoryIndex, plan: Fo
 
     Later turns of sessions that were given it are compared, too.
     """
-    found = _ask_queries(nexus, plan)
+    near = _NearSteps(nexus, plan)
+    found = _ask_queries(nexus, plan, near)
     turns = {turn.id for each in plan.injected if (turn := injected_index.find_turn(each))}
     later = {step.id for step in injected_index.find_later_steps(plan.injected, is_reply=False)}
     repeated, cut = dict(found.repeated), 0
@@ -542,19 +558,70 @@ def verify_forgotten(nexus: Nexus, injected_index: InjectedMemoryIndex, plan: Fo
             question = text if name in turns else _read_question(nexus.ledger, step)
             if name not in turns and any(fact.is_repeated_by(question) for fact in plan.facts):
                 question = ""  # it says so itself
-            if any(fact.is_repeated_by(text, question) for fact in plan.facts):
-                repeated[f"{STEP_PREFIX}{name}"] = text
+            uri = f"{STEP_PREFIX}{name}"
+            if overlap := _compute_overlap(plan, text, question, is_near=partial(near.has, uri)):
+                repeated[uri] = overlap, text
     returned = found.returned | (found.steps & plan.steps)
-    summaries = _find_repeating_summaries(nexus.ledger, injected_index, plan)
-    repeated = {name: text for name, text in repeated.items() if name not in {each.step for each in summaries.values()}}
+    summaries = _find_repeating_summaries(nexus.ledger, injected_index, plan, near)
+    for each in summaries.values():
+        repeated.pop(each.step, None)
     long = f"{format_count(cut, 'long turn')} by the first {MAX_COMPARED_CHARACTERS:,} characters"
     limits = [*plan.limits, *([long] if cut else [])]
-    excerpts = {key: excerpt_text(text) for key, text in repeated.items()}
+    best = sorted(repeated.items(), key=lambda item: -item[1][0])
+    excerpts = {name: excerpt_text(text) for name, (_, text) in best}
     return ForgetVerification(sorted(returned), excerpts, summaries, limits)
 
 
+def _compute_overlap(plan: ForgetPlan, text: str, question: str, *, is_near: Callable[[], bool]) -> float:
+    """Return the part of a forgotten text that another one has; 0 if it does not repeat it.
+
+    Args:
+        plan: What is forgotten.
+        text: The other text.
+        question: The message that it answers; "" for none.
+        is_near: Returns True if the text is where memories may come from; elsewhere only names are evidence.
+    """
+    facts = [fact for fact in plan.facts if fact.is_repeated_by(text, question)]
+    named = [fact for fact in facts if fact.has_name_in(text)]
+    if facts and not named and is_near():
+        named = facts
+    return max((fact.compute_overlap(text) for fact in named), default=0.0)
+
+
+class _NearSteps:
+    """The steps of directories in which the forgotten memories are; all if memories cross directories.
+
+    Args:
+        nexus: The Nexus.
+        plan: What is forgotten.
+    """
+
+    def __init__(self, nexus: Nexus, plan: ForgetPlan) -> None:
+        self.ledger = nexus.ledger
+        self._is_everywhere = read_memory_options(load_readable_layers(nexus)[0].settings).scope == "all"
+        labels = {*plan.holders, *list_given_sessions(plan.injected)}
+        records = [record for label in labels if (record := self.ledger.session(label))]
+        self._directories = {str(nexus.cwd), *filter(None, (record.payload.cwd for record in records))}
+        self._known: dict[str, bool] = {}
+
+    def has(self, uri: str) -> bool:
+        """True if a memory or a step of these directories has that source, or if it is a file."""
+        if not uri.startswith(STEP_PREFIX):
+            return True
+        if uri not in self._known:
+            step = self.ledger.step(uri.removeprefix(STEP_PREFIX))
+            found = find_sessions_with(self.ledger, [step] if step else [])
+            self._known[uri] = any(self.has_session(record) for record, _ in found)
+        return self._known[uri]
+
+    def has_session(self, record: SessionRecord) -> bool:
+        """True if a session works in one of these directories or below."""
+        where = Path(record.payload.cwd or "")
+        return self._is_everywhere or any(where.is_relative_to(each) for each in self._directories)
+
+
 def _find_repeating_summaries(
-    ledger: Ledger, injected_index: InjectedMemoryIndex, plan: ForgetPlan
+    ledger: Ledger, injected_index: InjectedMemoryIndex, plan: ForgetPlan, near: _NearSteps
 ) -> dict[str, SentSummary]:
     """Return the summaries in calls that may say what is forgotten, by session."""
     turns = [turn for each in plan.injected if (turn := injected_index.find_turn(each)) is not None]
@@ -572,7 +639,7 @@ def _find_repeating_summaries(
         with collect_damage(injected_index.damaged, record.label):
             lines = _list_summary_lines(compaction)
         text = "\n".join(lines)
-        if any(fact.is_repeated_by(text, question) for fact in plan.facts):
+        if _compute_overlap(plan, text, question, is_near=partial(near.has_session, record)):
             matches = (line for line in lines if any(fact.is_repeated_by(line, question) for fact in plan.facts))
             found[record.label] = SentSummary(f"{STEP_PREFIX}{compaction.id}", excerpt_text(next(matches, text)))
     return found
@@ -595,14 +662,14 @@ def _list_summary_lines(compaction: Step) -> list[str]:
 
 
 class _FoundAgain(NamedTuple):
-    """What the queries return: removed memories, the texts of those that may say the same, and steps."""
+    """What the queries return: removed memories, the overlap and text of those that may say the same, and steps."""
 
     returned: set[str]
-    repeated: dict[str, str]
+    repeated: dict[str, tuple[float, str]]
     steps: set[str]
 
 
-def _ask_queries(nexus: Nexus, plan: ForgetPlan) -> _FoundAgain:
+def _ask_queries(nexus: Nexus, plan: ForgetPlan, near: _NearSteps) -> _FoundAgain:
     """Ask the index and the memory sources.
 
     Sources are asked without the list of forgotten memories, which would hide a step or a note that was not removed.
@@ -623,7 +690,7 @@ def _ask_queries(nexus: Nexus, plan: ForgetPlan) -> _FoundAgain:
             elif memory.kind == "episode":
                 names = (memory.source.uri, *STEP_REFERENCE.findall(memory.text))
                 found.steps.update(name.removeprefix(STEP_PREFIX) for name in names)
-            elif any(fact.is_repeated_by(memory.text, question) for fact in plan.facts):
-                found.repeated[memory.id] = memory.text
+            elif overlap := _compute_overlap(plan, memory.text, question, is_near=partial(near.has, memory.source.uri)):
+                found.repeated[memory.id] = overlap, memory.text
         found.steps.update(hit.step for hit in nexus.search(query, limit=_MAX_ANSWERS).hits)
     return found

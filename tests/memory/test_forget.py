@@ -210,22 +210,75 @@ def test_forget_says_what_it_did_not_compare(cli: Cli, note: Path, work: Path) -
         steps = [NewStep(kind="turn", closes=True, messages=(message,)) for message in messages]
         nexus.ledger.create("one", data={"cwd": str(work)}, steps=steps)
 
-    _, shown = forget(cli, "word1 word2", "--dry-run")
+    limits = [forget(cli, target, "--dry-run")[1]["limits"] for target in ("word1 word2", str(note))]
     outcome = cli("memory", "forget", "word1 word2", "--yes")
 
-    limits = ["50 of 61 questions are asked", "1 long text by the first 48 different words"]
-    assert shown["limits"] == limits
-    assert f"not everything can be compared: {'; '.join(limits)}" in outcome.err
+    assert limits == [["50 of 62 questions are asked"], ["1 long text by the first 48 different words"]]
+    assert "not everything can be compared: 50 of 62 questions are asked" in outcome.err
 
 
-def test_forget_says_how_many_texts_it_compared(cli: Cli, note: Path, nexus_home: Path) -> None:
-    names = [f"memory/parrot-{number}.md" for number in range(25)]
-    write_files(nexus_home, {name: f"Parrot note {name}." for name in names})
+def test_forget_says_how_many_texts_it_compared(cli: Cli, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forget_plan, "_MAX_FACTS", 2)
+    for name in ("parrot", "heron", "osprey"):
+        talk(work, "tests", f"Always run the {name} tests first.", "Good.")
 
-    _, report = forget(cli, "parrot note")
+    _, report = forget(cli, "tests", "--dry-run")
 
-    assert note.exists()
-    assert (len(report["deleted_files"]), report["limits"]) == (25, ["20 of 26 forgotten texts are compared"])
+    assert (len(report["ids"]), report["limits"]) == (3, ["2 of 3 forgotten texts are compared"])
+
+
+# ---- what is evidence of a text -------------------------------------------------------------------------------------
+
+BILLING = "The billing service listens on port 7100. Always run the tests first."
+
+
+def test_forget_a_text_says_why_it_removes_a_rule_beside_it(cli: Cli, work: Path) -> None:
+    talk(work, "first", BILLING, "Good.")
+    talk(work, "other", "I always run the tests first.", "Good.")
+
+    outcome = cli("memory", "forget", "port 7100", "--yes")
+
+    assert "    Always run the tests first. (of the same message)\n" in outcome.err
+    assert (outcome.code, "may still say it" in outcome.err) == (0, False)
+
+
+def test_forget_a_rule_compares_only_the_rule(cli: Cli, work: Path) -> None:
+    talk(work, "first", BILLING, "Good.")
+    talk(work, "other", "The billing service is at port 7100.", "Good.")
+    [rule] = json.loads(cli("memory", "list", "--json").out)["memories"]
+
+    outcome = cli("memory", "forget", rule["id"], "--yes")
+
+    assert "(of the same message)" not in outcome.err
+    assert (outcome.code, "may still say it" in outcome.err) == (0, False)
+
+
+def test_forget_names_the_place_with_most_of_a_text_first(cli: Cli, work: Path) -> None:
+    talk(work, "first", "Staging listens on port 5433 of db-staging.", "Good.")
+    talk(work, "second", "Ticket 5433 is closed.", "Good.")
+    talk(work, "third", "We moved the port to db-staging:5433", "Good.")
+
+    outcome = cli("memory", "forget", "port 5433", "--yes")
+
+    excerpts = re.findall(r"^  (step:\w+): (.*)$", outcome.err, re.MULTILINE)
+    assert [text for _, text in excerpts] == ["We moved the port to db-staging:5433", "Ticket 5433 is closed."]
+    assert f"`nexus memory forget {excerpts[0][0]}` forgets one" in outcome.err
+
+
+@pytest.mark.parametrize(("scope", "count"), [("directory", 1), ("all", 2)])
+def test_forget_names_places_of_other_directories_by_names(
+    cli: Cli, work: Path, nexus_home: Path, scope: str, count: int
+) -> None:
+    write_files(nexus_home, {"config.json": json.dumps({"memory": {"enabled": False, "scope": scope}})})
+    other = work.with_name("other")
+    other.mkdir()
+    talk(work, "first", "The parrot invoice is number 4471.", "Good.")
+    talk(other, "second", "A parrot has an invoice.", "Good.")
+    talk(other, "third", "Number 4471 is paid.", "Good.")
+
+    code, report = forget(cli, "parrot invoice is number 4471")
+
+    assert (code, len(report["may_repeat"])) == (1, count)
 
 
 def test_the_report_of_forget_is_what_was_forgotten(cli: Cli, note: Path, work: Path, nexus_home: Path) -> None:
