@@ -615,6 +615,16 @@ def test_forget_a_text_finds_it_in_the_title_of_a_note(cli: Cli, nexus_home: Pat
     assert (code, (nexus_home / "memory/nightly-backup.md").exists()) == (0, False)
 
 
+@pytest.mark.parametrize("name", ["", " "])
+def test_show_refuses_an_empty_name(cli: Cli, work: Path, name: str) -> None:
+    talk(work, "first", BILLING, "Good.")  # a rule has no title
+
+    outcome = cli("memory", "show", name)
+
+    assert outcome.code == 2
+    assert "the name of a memory is empty" in outcome.err
+
+
 def test_show_refuses_a_title_that_two_notes_have(cli: Cli, note: Path, work: Path) -> None:
     write_files(work, {".nexus3/memory/nightly-backup.md": "Something else.\n"})
     ids = [each["id"] for each in json.loads(cli("memory", "list", "--json").out)["memories"]]

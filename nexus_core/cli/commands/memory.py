@@ -229,14 +229,16 @@ def _find_memory(cli: CliContext, view: MemoryCatalog, name: str) -> Memory:
     """Return the memory with an id that a command prints, a title, a file or a step.
 
     Raises:
-        UsageError: There is none, there are several, or it was forgotten.
+        UsageError: The name is empty, there is none, there are several, or it was forgotten.
     """
+    hint = "`nexus memory list --all` and `nexus memory search` print ids"
+    if not name.strip():
+        raise UsageError("the name of a memory is empty", hint=hint)
     listed = [memory for _, memory in view.list_all(cli)]
     injected_index = InjectedMemoryIndex(view.nexus.ledger, view.forgotten)
     target = resolve_memory_name(view.nexus, name, listed, injected_index, kinds=("memory", "title", "step", "file"))
     found = None if target is None else _read_target(target, listed, injected_index)
     if found is None:
-        hint = "`nexus memory list --all` and `nexus memory search` print ids"
         raise UsageError(f"there is no memory {name!r}", hint=hint)
     was_forgotten = view.forgotten.has(found) or injected_index.is_forgotten(found.source.uri)
     print_damage(cli, injected_index.damaged)
