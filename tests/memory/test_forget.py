@@ -625,6 +625,17 @@ def test_show_refuses_an_empty_name(cli: Cli, work: Path, name: str) -> None:
     assert "the name of a memory is empty" in outcome.err
 
 
+def test_forget_takes_the_name_of_a_note_in_a_home_with_dots(
+    cli: Cli, note: Path, work: Path, nexus_home: Path
+) -> None:
+    with Nexus(work, home=nexus_home / ".." / nexus_home.name, defaults=False) as nexus:
+        nexus.session("first", model="gpt-4o").ask(QUESTION)
+
+    code, report = forget(cli, note.name)
+
+    assert (code, report["sessions"]) == (0, ["first"])
+
+
 def test_show_refuses_a_title_that_two_notes_have(cli: Cli, note: Path, work: Path) -> None:
     write_files(work, {".nexus3/memory/nightly-backup.md": "Something else.\n"})
     ids = [each["id"] for each in json.loads(cli("memory", "list", "--json").out)["memories"]]
