@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from _thread import allocate_lock  # what `threading` calls Lock, without the module's start-up time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from nexus_core.config.load import EarlySettings, read_early_settings
 from nexus_core.deprecation import renamed_argument
 from nexus_core.errors import NexusClosedError, UnknownNameError, UsageError
-from nexus_core.files.places import defaults_directory, find_nexus_home, resolve_directory
+from nexus_core.files.places import defaults_directory, find_nexus_home, normalize_path, resolve_directory
 from nexus_core.host.bundled import BUNDLED
 from nexus_core.host.discovery import (
     build_given_candidates,
@@ -24,6 +23,7 @@ from nexus_core.types.request import AGENT_MODES, DEFAULT_MODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
     from types import TracebackType
     from typing import Unpack
 
@@ -97,7 +97,7 @@ class Nexus:
         trace: Callable[[HookCall], None] | None = None,
     ) -> None:
         self.cwd = resolve_directory(_path(cwd, "cwd"))
-        self.home = find_nexus_home(self.cwd) if home is None else Path(_path(home, "home")).absolute()
+        self.home = find_nexus_home(self.cwd) if home is None else normalize_path(_path(home, "home"))
         settings = EarlySettings()
         if layers or installed:  # without layers, no setting limits how far up to look
             settings = read_early_settings(self.home, self.cwd / ".nexus3" if layers else self.home)

@@ -159,6 +159,19 @@ def test_sections_come_in_the_order_of_the_prompt(make_nexus: MakeNexus) -> None
     assert titles == ["Agent Permissions", "Nexus Environment", "Motto", "Environment"]
 
 
+def test_home_has_one_path_and_keeps_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "own")
+    given = f"{tmp_path}/work/../link"
+
+    with Nexus(tmp_path, home=given) as nexus:
+        assert nexus.home == tmp_path / "link"
+    monkeypatch.setenv("NEXUS_HOME", given)
+    (tmp_path / "project").mkdir()
+    with Nexus(tmp_path / "project") as nexus:
+        assert nexus.home == tmp_path / "link"
+
+
 def test_home_can_be_given(tmp_path: Path, nexus_home: Path) -> None:
     write_files(nexus_home, {"NEXUS.md": "from the environment"})
     own = write_files(tmp_path / "own", {"NEXUS.md": "from the argument"})

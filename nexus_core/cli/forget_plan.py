@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 import time
+from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import normalize
 
+from nexus_core.cli.commands.session.overview import collect_damage
+from nexus_core.cli.context import load_readable_layers
 from nexus_core.cli.memory_lookup import (
     STEP_PREFIX,
     STEP_REFERENCE,
@@ -25,7 +29,7 @@ from nexus_core.memory.forgotten_memories import (
     read_forgotten_memories,
     record_forgotten_memories,
 )
-from nexus_core.memory.recall import search_memories
+from nexus_core.memory.recall import read_memory_options, search_memories
 from nexus_core.memory.search import count_turns_with
 from nexus_core.memory.words import MAX_QUERY_WORDS, find_query_words
 from nexus_core.request.memories import InjectedMemory
@@ -35,14 +39,16 @@ from nexus_core.text.secrets import redact
 from nexus_core.text.sentences import UNSPACED_SCRIPTS
 from nexus_core.thread.lookup import find_sessions_with
 from nexus_core.types.memory import Memory
+from nexus_core.types.payloads import CompactionPayload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from nexus_core.cli.commands.session.overview import DamagedSession
     from nexus_core.cli.memory_lookup import TargetKind
     from nexus_core.memory.distinctive_words import DistinctiveWords
     from nexus_core.nexus import Nexus
-    from nexus_core.types.ledger import Ledger, Step
+    from nexus_core.types.ledger import Ledger, SessionRecord, Step
     from nexus_core.types.memory import MemorySource
 
 _MIN_TEXT_LETTERS, _MIN_OTHER_LETTERS = 4, 2
@@ -83,6 +89,10 @@ class ForgetSelection(NamedTuple):
     session: str = ""
     text: str = ""
     recorded_uris: frozenset[str] = frozenset()
+
+    def is_beside(self, memory: Memory) -> bool:
+        """True if a memory is not meant, but is of a message that is."""
+        return (self.text != "" or self.what.startswith(_MEMORY)) and memory.id not in self.ids
 
     @property
     def steps(self) -> frozenset[str]:
@@ -144,7 +154,7 @@ class ForgetPlan(NamedTuple):
         places = [
             [
                 f"{memory.kind} {memory.place}: {'deleted' if source.remove else 'not used any more'}",
-                excerpt_text(memory.text),
+                excerpt_text(memory.text) + (" (of the same message)" if self.selection.is_beside(memory) else ""),
             ]
             for source, memory in self.matched
         ]
@@ -222,7 +232,8 @@ def _select_memories(
     has_text = _build_matcher(text)
     ids = {memory.id for memory in memories if has_text(memory.text) or has_text(memory.title)}
     uris = {memory.source.uri for memory in memories if memory.id in ids and not memory.source.is_file}
-    uris |= {f"{STEP_PREFIX}{step.id}" for step in _find_steps_with(nexus.ledger, text, has_text, advance)}
+    steps = _find_steps_with(nexus.ledger, text, has_text, damaged=injected_index.damaged, advance=advance)
+    uris |= {f"{STEP_PREFIX}{step.id}" for step in steps}
     return ForgetSelection("that text", ids=frozenset(ids), uris=frozenset(uris), text=text)
 
 
@@ -269,9 +280,14 @@ def _fold_text(text: str) -> str:
 
 
 def _find_steps_with(
-    ledger: Ledger, text: str, has_text: Callable[[str], bool], advance: Callable[[int], None]
+    ledger: Ledger,
+    text: str,
+    has_text: Callable[[str], bool],
+    *,
+    damaged: list[DamagedSession],
+    advance: Callable[[int], None],
 ) -> Iterator[Step]:
-    """Yield all steps that contain a text.
+    """Yield all steps that contain a text, and add those that cannot be read to `damaged`.
 
     An index finds only the best of many, and a database folds only the letter case of English.
     """
@@ -284,8 +300,12 @@ def _find_steps_with(
         if step.kind == "sealed":  # a rendered message has the text of what is injected
             continue
         stored = step.stored_messages.casefold() if isinstance(step, StoredStep) else None
-        if (stored is None or all(piece in stored for piece in pieces)) and has_text(read_step_text(step)):
-            yield step
+        if stored is None or all(piece in stored for piece in pieces):
+            text = ""
+            with collect_damage(damaged, ""):
+                text = read_step_text(step)
+            if has_text(text):
+                yield step
 
 
 def excerpt_text(text: str) -> str:
@@ -330,7 +350,8 @@ def build_forget_plan(
             forgotten_uris |= new
 
     may_repeat = spread(lambda _step: True)[0]
-    texts = _list_fact_texts(ledger, injected_index, selection, [memory for _, memory in matched], may_repeat)
+    meant = [memory for _, memory in matched if not selection.is_beside(memory)]
+    texts = _list_fact_texts(ledger, injected_index, selection, meant, may_repeat)
     facts = _find_facts(nexus, injected_index, selection, texts[:_MAX_FACTS], may_repeat)
     injected, forgotten_uris = spread(lambda step: _is_shared(ledger, facts, step))
     holders = _find_holders(
@@ -341,6 +362,7 @@ def build_forget_plan(
     own_texts = [*(memory.text for _, memory in matched), *(step.messages[0].content for step in steps)]
     queries = {text[:_MAX_QUERY_CHARACTERS]: "" for text in own_texts}
     queries |= {text: text for turn in turns if (text := turn.messages[0].content)}
+    queries |= {selection.text[:_MAX_QUERY_CHARACTERS]: ""}  # asked first
     queries = {text: queries[text] for text in reversed(queries) if text.strip()}
     asked_again = {text: queries[text] for text in islice(queries, _MAX_QUERIES)}
     limits = [
@@ -363,12 +385,18 @@ def _list_fact_texts(
     memories: Iterable[Memory],
     injected: Iterable[InjectedMemory],
 ) -> list[str]:
-    """Return the texts that are forgotten, without those of steps that only happen to be in a session or to match."""
+    """Return the texts that are forgotten.
+
+    The rest of a message with a text or a rule is left out, and so are steps that only happen to be in a session.
+    """
+    if selection.text:
+        return [selection.text]
     quoted = {uri for each in injected for uri in injected_index.find_quoted(each)}
-    is_single = not selection.session and not selection.text
-    names = [name for name in sorted(selection.steps) if is_single or f"{STEP_PREFIX}{name}" in quoted]
+    parts = {memory.source.uri for memory in memories if memory.id in selection.ids}
+    names = sorted(uri.removeprefix(STEP_PREFIX) for uri in selection.uris - parts if uri.startswith(STEP_PREFIX))
+    names = [name for name in names if not selection.session or f"{STEP_PREFIX}{name}" in quoted]
     steps = [step for name in names if (step := ledger.step(name))]
-    texts = [selection.text, *(memory.text for memory in memories), *map(read_step_text, steps)]
+    texts = [*(memory.text for memory in memories), *map(read_step_text, steps)]
     return [text for text in dict.fromkeys(texts) if text.strip()]
 
 
@@ -428,21 +456,27 @@ def _find_holders(ledger: Ledger, names: Collection[str]) -> dict[str, list[Step
 
 
 def _list_compactions(ledger: Ledger, tip: Step, position: int) -> Iterator[Step]:
-    """Yield the summaries of a thread made after a position, newest first."""
+    """Yield the indexed summaries of a thread made after a position, newest first."""
     step: Step | None = tip
     while step is not None and step.compaction is not None:
         compaction = ledger.step(step.compaction)
         if compaction is None or compaction.position <= position:
             return
-        yield compaction
+        if compaction.messages:  # the index has no words of others
+            yield compaction
         step = None if compaction.parent is None else ledger.step(compaction.parent)
 
 
-def apply_forget_plan(nexus: Nexus, plan: ForgetPlan) -> list[str]:
+def apply_forget_plan(nexus: Nexus, plan: ForgetPlan, damaged: list[DamagedSession]) -> list[str]:
     """Record, leave out and delete what is forgotten. Return the deleted files.
 
     The same command completes it after an interruption: the list, which is written first, hides memories and names
     their steps, and notes, which are deleted last, are still found.
+
+    Args:
+        nexus: The Nexus.
+        plan: What is removed.
+        damaged: Gets the sessions that cannot record it.
     """
     files = plan.files
     # The index of a session's steps names them already.
@@ -462,9 +496,10 @@ def apply_forget_plan(nexus: Nexus, plan: ForgetPlan) -> list[str]:
         ids = [each.id for each in plan.sent_memories if each.session == label]
         # The other sessions that share a step record it at the same time.
         steps = [step.id for step in plan.holders.get(label, ()) if step.id not in recorded_steps]
-        recorded_steps.update(steps)
-        if ids or steps:
-            nexus.session(label, any_directory=True).forget_memories(ids, steps=steps)
+        with collect_damage(damaged, label):
+            if ids or steps:
+                nexus.session(label, any_directory=True).forget_memories(ids, steps=steps)
+            recorded_steps.update(steps)
     return [source.remove(memory) for source, memory in plan.matched if source.remove is not None]
 
 
@@ -481,17 +516,26 @@ def list_given_sessions(injected: Iterable[InjectedMemory]) -> list[str]:
     return sorted({each.session for each in injected})
 
 
+class SentSummary(NamedTuple):
+    """The summary that the calls of a session have: its compaction, and the words that are searched for."""
+
+    step: str
+    excerpt: str
+
+
 class ForgetVerification(NamedTuple):
-    """Search results that still have forgotten memories or repeat them.
+    """Search results and summaries that still have forgotten memories or repeat them.
 
     Attributes:
         returned: Memories and steps that were forgotten, and that a query still returns.
         repeated: The first words of other memories and steps that may say the same, by their names.
+        summaries: Summaries that calls have and that may say the same, by session.
         limits: Descriptions of what was not compared, for display.
     """
 
     returned: Sequence[str] = ()
     repeated: Mapping[str, str] = {}
+    summaries: Mapping[str, SentSummary] = {}
     limits: Sequence[str] = ()
 
 
@@ -500,7 +544,8 @@ def verify_forgotten(nexus: Nexus, injected_index: InjectedMemoryIndex, plan: Fo
 
     Later turns of sessions that were given it are compared, too.
     """
-    found = _ask_queries(nexus, plan)
+    near = _NearSteps(nexus, plan)
+    found = _ask_queries(nexus, plan, near)
     turns = {turn.id for each in plan.injected if (turn := injected_index.find_turn(each))}
     later = {step.id for step in injected_index.find_later_steps(plan.injected, is_reply=False)}
     repeated, cut = dict(found.repeated), 0
@@ -513,23 +558,118 @@ def verify_forgotten(nexus: Nexus, injected_index: InjectedMemoryIndex, plan: Fo
             question = text if name in turns else _read_question(nexus.ledger, step)
             if name not in turns and any(fact.is_repeated_by(question) for fact in plan.facts):
                 question = ""  # it says so itself
-            if any(fact.is_repeated_by(text, question) for fact in plan.facts):
-                repeated[f"{STEP_PREFIX}{name}"] = text
+            uri = f"{STEP_PREFIX}{name}"
+            if overlap := _compute_overlap(plan, text, question, is_near=partial(near.has, uri)):
+                repeated[uri] = overlap, text
     returned = found.returned | (found.steps & plan.steps)
+    summaries = _find_repeating_summaries(nexus.ledger, injected_index, plan, near)
+    for each in summaries.values():
+        repeated.pop(each.step, None)
     long = f"{format_count(cut, 'long turn')} by the first {MAX_COMPARED_CHARACTERS:,} characters"
     limits = [*plan.limits, *([long] if cut else [])]
-    return ForgetVerification(sorted(returned), {key: excerpt_text(text) for key, text in repeated.items()}, limits)
+    best = sorted(repeated.items(), key=lambda item: -item[1][0])
+    excerpts = {name: excerpt_text(text) for name, (_, text) in best}
+    return ForgetVerification(sorted(returned), excerpts, summaries, limits)
+
+
+def _compute_overlap(plan: ForgetPlan, text: str, question: str, *, is_near: Callable[[], bool]) -> float:
+    """Return the part of a forgotten text that another one has; 0 if it does not repeat it.
+
+    Args:
+        plan: What is forgotten.
+        text: The other text.
+        question: The message that it answers; "" for none.
+        is_near: Returns True if the text is where memories may come from; elsewhere only names are evidence.
+    """
+    facts = [fact for fact in plan.facts if fact.is_repeated_by(text, question)]
+    named = [fact for fact in facts if fact.has_name_in(text)]
+    if facts and not named and is_near():
+        named = facts
+    return max((fact.compute_overlap(text) for fact in named), default=0.0)
+
+
+class _NearSteps:
+    """The steps of directories in which the forgotten memories are; all if memories cross directories.
+
+    Args:
+        nexus: The Nexus.
+        plan: What is forgotten.
+    """
+
+    def __init__(self, nexus: Nexus, plan: ForgetPlan) -> None:
+        self.ledger = nexus.ledger
+        self._is_everywhere = read_memory_options(load_readable_layers(nexus)[0].settings).scope == "all"
+        labels = {*plan.holders, *list_given_sessions(plan.injected)}
+        records = [record for label in labels if (record := self.ledger.session(label))]
+        self._directories = {str(nexus.cwd), *filter(None, (record.payload.cwd for record in records))}
+        self._known: dict[str, bool] = {}
+
+    def has(self, uri: str) -> bool:
+        """True if a memory or a step of these directories has that source, or if it is a file."""
+        if not uri.startswith(STEP_PREFIX):
+            return True
+        if uri not in self._known:
+            step = self.ledger.step(uri.removeprefix(STEP_PREFIX))
+            found = find_sessions_with(self.ledger, [step] if step else [])
+            self._known[uri] = any(self.has_session(record) for record, _ in found)
+        return self._known[uri]
+
+    def has_session(self, record: SessionRecord) -> bool:
+        """True if a session works in one of these directories or below."""
+        where = Path(record.payload.cwd or "")
+        return self._is_everywhere or any(where.is_relative_to(each) for each in self._directories)
+
+
+def _find_repeating_summaries(
+    ledger: Ledger, injected_index: InjectedMemoryIndex, plan: ForgetPlan, near: _NearSteps
+) -> dict[str, SentSummary]:
+    """Return the summaries in calls that may say what is forgotten, by session."""
+    turns = [turn for each in plan.injected if (turn := injected_index.find_turn(each)) is not None]
+    asked = dict.fromkeys(map(read_step_text, turns))
+    # A summary quotes the messages that a memory was recalled for, which have its words.
+    question = "\n".join(text for text in asked if not any(fact.is_repeated_by(text) for fact in plan.facts))
+    found: dict[str, SentSummary] = {}
+    for record in ledger.sessions(status=None):
+        tip = None if record.tip is None else ledger.step(record.tip)
+        compaction = None if tip is None or tip.compaction is None else ledger.step(tip.compaction)
+        # The steps of a forgotten session stay in its conversation, and so does its summary.
+        if compaction is None or record.label == plan.selection.session:
+            continue
+        lines: list[str] = []
+        with collect_damage(injected_index.damaged, record.label):
+            lines = _list_summary_lines(compaction)
+        text = "\n".join(lines)
+        if _compute_overlap(plan, text, question, is_near=partial(near.has_session, record)):
+            matches = (line for line in lines if any(fact.is_repeated_by(line, question) for fact in plan.facts))
+            found[record.label] = SentSummary(f"{STEP_PREFIX}{compaction.id}", excerpt_text(next(matches, text)))
+    return found
+
+
+def _list_summary_lines(compaction: Step) -> list[str]:
+    """Return the lines of a summary, and the facts and quotes from which the next one is made."""
+    payload = compaction.payload
+    lines = read_step_text(compaction).splitlines()
+    if isinstance(payload, CompactionPayload):
+        lines += payload.summary.splitlines()
+        rows: list[object] = [*(payload.facts or ()), *payload.quotes]
+        while rows:
+            row = rows.pop(0)
+            if isinstance(row, str):
+                lines.append(row)
+            elif isinstance(row, list | tuple):
+                rows[:0] = row
+    return [*dict.fromkeys(lines)]
 
 
 class _FoundAgain(NamedTuple):
-    """What the queries return: removed memories, the texts of those that may say the same, and steps."""
+    """What the queries return: removed memories, the overlap and text of those that may say the same, and steps."""
 
     returned: set[str]
-    repeated: dict[str, str]
+    repeated: dict[str, tuple[float, str]]
     steps: set[str]
 
 
-def _ask_queries(nexus: Nexus, plan: ForgetPlan) -> _FoundAgain:
+def _ask_queries(nexus: Nexus, plan: ForgetPlan, near: _NearSteps) -> _FoundAgain:
     """Ask the index and the memory sources.
 
     Sources are asked without the list of forgotten memories, which would hide a step or a note that was not removed.
@@ -550,7 +690,7 @@ def _ask_queries(nexus: Nexus, plan: ForgetPlan) -> _FoundAgain:
             elif memory.kind == "episode":
                 names = (memory.source.uri, *STEP_REFERENCE.findall(memory.text))
                 found.steps.update(name.removeprefix(STEP_PREFIX) for name in names)
-            elif any(fact.is_repeated_by(memory.text, question) for fact in plan.facts):
-                found.repeated[memory.id] = memory.text
+            elif overlap := _compute_overlap(plan, memory.text, question, is_near=partial(near.has, memory.source.uri)):
+                found.repeated[memory.id] = overlap, memory.text
         found.steps.update(hit.step for hit in nexus.search(query, limit=_MAX_ANSWERS).hits)
     return found

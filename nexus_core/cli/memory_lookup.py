@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from nexus_core.cli.commands.session.overview import DamagedSession, collect_damage
 from nexus_core.cli.options import ALL_ITEMS
-from nexus_core.cli.session_lookup import find_session
 from nexus_core.errors import UsageError
 from nexus_core.files.places import expand_user
 from nexus_core.memory.forgotten_memories import ForgottenMemories, read_forgotten_memories
@@ -106,10 +106,23 @@ def print_memory_findings(cli: CliContext, findings: Sequence[Finding]) -> None:
         cli.console.warning(f"{len(findings) - len(listed):,} more; `nexus doctor` lists them")
 
 
-def list_all_injected(ledger: Ledger, session: str = "") -> list[InjectedMemory]:
-    """Return the memories injected into one session, or all if none is named."""
-    records = [find_session(ledger, session)] if session else ledger.sessions(status=None)
-    return [each for record in records for each in list_injected_memories(ledger, record)]
+def list_all_injected(ledger: Ledger, damaged: list[DamagedSession]) -> list[InjectedMemory]:
+    """Return the memories injected into all sessions, and add those that cannot be read to `damaged`."""
+    found: list[InjectedMemory] = []
+    for record in ledger.sessions(status=None):
+        with collect_damage(damaged, record.label):
+            found += list_injected_memories(ledger, record)
+    return found
+
+
+def print_damage(cli: CliContext, damaged: Iterable[DamagedSession]) -> None:
+    """Warn of sessions that are not searched, or not completely, each once."""
+    first: dict[str, str] = {}
+    for each in damaged:
+        first.setdefault(each.label, each.what)
+    for label, what in first.items():
+        subject = f"session {label} is" if label else "some steps are"
+        cli.console.warning(visible_line(f"{subject} not searched: {what}"))
 
 
 class NamedTarget(NamedTuple):
@@ -266,18 +279,22 @@ class InjectedMemoryIndex:
     Args:
         ledger: The ledger.
         forgotten: What the user has forgotten.
+
+    Attributes:
+        damaged: Sessions that could not be read.
     """
 
     def __init__(self, ledger: Ledger, forgotten: ForgottenMemories = ForgottenMemories()) -> None:  # noqa: B008 - immutable
         self.ledger = ledger
         self.forgotten = forgotten
+        self.damaged: list[DamagedSession] = []
         self._texts: dict[InjectedMemory, str] = {}
         self._threads: dict[str, list[Step]] = {}
 
     @cached_property
     def memories(self) -> list[InjectedMemory]:
         """The memories that sessions were given."""
-        return list_all_injected(self.ledger)
+        return list_all_injected(self.ledger, self.damaged)
 
     def find(
         self, ids: Collection[str], uris: Collection[str], has_text: Callable[[str], bool] | None
@@ -328,11 +345,14 @@ class InjectedMemoryIndex:
             return True
         step = self.ledger.step(uri.removeprefix(STEP_PREFIX)) if uri.startswith(STEP_PREFIX) else None
         # The list does not name the steps of a forgotten session.
-        return step is not None and any(
-            isinstance(later.payload, ForgetPayload) and step.id in later.payload.forgotten_steps
-            for record, _ in find_sessions_with(self.ledger, [step])
-            for later in self.ledger.thread(record.tip or "", first=step.id)
-        )
+        if step is None:
+            return False
+        for record, _ in find_sessions_with(self.ledger, [step]):
+            with collect_damage(self.damaged, record.label):
+                payloads = (later.payload for later in self.ledger.thread(record.tip or "", first=step.id))
+                if any(isinstance(each, ForgetPayload) and step.id in each.forgotten_steps for each in payloads):
+                    return True
+        return False
 
     def find_turn(self, injected: InjectedMemory) -> Step | None:
         """Return the user message that a memory was recalled for."""
@@ -350,8 +370,12 @@ class InjectedMemoryIndex:
                 first[each.session] = min(turn.position, first.get(each.session, turn.position))
         for label, position in first.items():
             for step in self._read_thread(label):
-                is_after = step.position > position and step.messages and step.kind not in ("sealed", "forget")
-                if is_after and (step.turn in turns and step.id != step.turn) == is_reply:
+                if step.position <= position or step.kind in ("sealed", "forget"):
+                    continue
+                has_messages = False
+                with collect_damage(self.damaged, label):
+                    has_messages = bool(step.messages)
+                if has_messages and (step.turn in turns and step.id != step.turn) == is_reply:
                     yield step
 
     def _read_thread(self, label: str) -> list[Step]:

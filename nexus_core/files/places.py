@@ -30,6 +30,15 @@ def list_with_parents(directory: Path) -> tuple[Path, ...]:
     return directory, *directory.parents
 
 
+def normalize_path(path: str | os.PathLike[str]) -> Path:
+    """Return an absolute path without `..`, so that its files have one name. Links stay.
+
+    Raises:
+        FileNotFoundError: The path is relative, and the current directory no longer exists.
+    """
+    return Path(os.path.abspath(path))  # noqa: PTH100 - Path.absolute keeps `..`
+
+
 SUPERUSER_ID = 0
 
 
@@ -203,7 +212,7 @@ def find_nexus_home(cwd: Path) -> Path:
     """
     configured = os.environ.get("NEXUS_HOME")
     try:
-        home = (Path(configured).expanduser() if configured else Path.home() / ".nexus3").absolute()
+        home = normalize_path(Path(configured).expanduser() if configured else Path.home() / ".nexus3")
     except RuntimeError:
         hint = "set NEXUS_HOME to a directory"
         raise ConfigError("no home directory can be found", where=configured, hint=hint) from None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nexus_core.errors import UsageError
 from nexus_core.ledger.ledger import find_message_texts, skip_reverted
 from nexus_core.text.secrets import redact, redact_json
+from nexus_core.types.payloads import ForgetPayload
 
 if TYPE_CHECKING:
     from nexus_core.types.ledger import Ledger, SessionRecord, Step
@@ -24,7 +25,9 @@ class SearchQuote(NamedTuple):
     text: str
 
 
-def search_session(ledger: Ledger, record: SessionRecord, text: str, *, limit: int) -> list[Step]:
+def search_session(
+    ledger: Ledger, record: SessionRecord, text: str, *, limit: int, with_forgotten: bool = True
+) -> list[Step]:
     """Return the newest steps of a session that contain a text, newest first.
 
     Args:
@@ -32,6 +35,7 @@ def search_session(ledger: Ledger, record: SessionRecord, text: str, *, limit: i
         record: The session.
         text: The text; case matters.
         limit: The maximum number of steps.
+        with_forgotten: False to leave out forgotten steps, and rendered messages with a forgotten memory.
 
     Raises:
         UsageError: The text is empty.
@@ -45,6 +49,7 @@ def search_session(ledger: Ledger, record: SessionRecord, text: str, *, limit: i
         found = ledger.scan(record.tip, text, limit=most, within=MAX_SEARCHED_STEPS)
         kept = _drop_reverted(ledger, record, found)
         with_input = {step.turn for step in kept if step.kind == "input"}
+        kept = kept if with_forgotten else _drop_forgotten(ledger, record.tip, kept)
         # The rendered message repeats the user's input, and is a match only where that is not.
         matches = [step for step in kept if step.kind != "sealed" or step.turn not in with_input][:limit]
         if len(matches) == limit or len(found) < most or len(found) == len(kept):
@@ -59,6 +64,18 @@ def _drop_reverted(ledger: Ledger, record: SessionRecord, found: list[Step]) -> 
     steps = ledger.thread(record.tip, first=found[-1].id)
     names = {step.id for step in skip_reverted(reversed(steps))}
     return [step for step in found if step.id in names]
+
+
+def _drop_forgotten(ledger: Ledger, tip: str, found: list[Step]) -> list[Step]:
+    """Return steps without those that are forgotten, and without rendered messages that have such a memory."""
+    if not found:
+        return found
+    steps = ledger.thread(tip, first=found[-1].id)
+    payloads = [step.payload for step in steps if step.kind == "forget"]  # to read those of all steps takes longer
+    names = {name for each in payloads if isinstance(each, ForgetPayload) for name in each.forgotten_steps}
+    # `unsent_memories` has `<turn>/<id of the memory>`.
+    turns = names | {key.partition("/")[0] for key in steps[-1].payload.unsent_memories}
+    return [step for step in found if step.id not in names and (step.kind != "sealed" or step.turn not in turns)]
 
 
 def redacted_text(message: Message) -> str:

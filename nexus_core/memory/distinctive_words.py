@@ -46,6 +46,17 @@ class DistinctiveWords(NamedTuple):
         wanted = (self.rare or self.stems) - find_text_stems(question[:MAX_COMPARED_CHARACTERS])
         return not wanted.isdisjoint(find_text_stems(text[:MAX_COMPARED_CHARACTERS]))
 
+    def has_name_in(self, text: str) -> bool:
+        """True if a text has a name, an identifier or a number of the fact."""
+        found = find_text_stems(text[:MAX_COMPARED_CHARACTERS])
+        return any(name <= found for name in self.names)
+
+    def compute_overlap(self, text: str) -> float:
+        """Return the part of the fact's words and names that a text has, from 0 to 1."""
+        found = find_text_stems(text[:MAX_COMPARED_CHARACTERS])
+        shared = len(self.stems & found) + sum(name <= found for name in self.names)
+        return shared / max(len(self.stems) + len(self.names), 1)
+
     def is_repeated_by(self, text: str, question: str = "") -> bool:
         """True if a text has a name of the fact, or half of its rare words.
 

@@ -370,6 +370,8 @@ def list_injected_memories(ledger: Ledger, record: SessionRecord) -> list[Inject
     found: dict[tuple[str, str], InjectedMemory] = {}
     steps = [] if record.tip is None else ledger.thread(record.tip)
     unsent = set(steps[-1].payload.unsent_memories) if steps else set()
+    # A step of another kind may have left some out.
+    sent_lead = _read_lead(ledger, steps[-1].payload.memories) if steps else set()
     lead: set[str] = set()
     for step in steps:
         payload = step.payload
@@ -394,7 +396,7 @@ def list_injected_memories(ledger: Ledger, record: SessionRecord) -> list[Inject
             lead.add(payload.memories)
             content = ledger.blob(payload.memories)
             for section in () if content is None else read_sections(content):
-                is_sent = payload.memories == steps[-1].payload.memories
+                is_sent = section.id in sent_lead
                 name = section.id.removeprefix(MEMORY_ID_PREFIX)
                 source, reason = section.source or Source(uri="plugin:nexus"), get_recall_reason(section)
                 known = found.get(("", name))

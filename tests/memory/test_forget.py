@@ -210,22 +210,75 @@ def test_forget_says_what_it_did_not_compare(cli: Cli, note: Path, work: Path) -
         steps = [NewStep(kind="turn", closes=True, messages=(message,)) for message in messages]
         nexus.ledger.create("one", data={"cwd": str(work)}, steps=steps)
 
-    _, shown = forget(cli, "word1 word2", "--dry-run")
+    limits = [forget(cli, target, "--dry-run")[1]["limits"] for target in ("word1 word2", str(note))]
     outcome = cli("memory", "forget", "word1 word2", "--yes")
 
-    limits = ["50 of 61 questions are asked", "1 long text by the first 48 different words"]
-    assert shown["limits"] == limits
-    assert f"not everything can be compared: {'; '.join(limits)}" in outcome.err
+    assert limits == [["50 of 62 questions are asked"], ["1 long text by the first 48 different words"]]
+    assert "not everything can be compared: 50 of 62 questions are asked" in outcome.err
 
 
-def test_forget_says_how_many_texts_it_compared(cli: Cli, note: Path, nexus_home: Path) -> None:
-    names = [f"memory/parrot-{number}.md" for number in range(25)]
-    write_files(nexus_home, {name: f"Parrot note {name}." for name in names})
+def test_forget_says_how_many_texts_it_compared(cli: Cli, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forget_plan, "_MAX_FACTS", 2)
+    for name in ("parrot", "heron", "osprey"):
+        talk(work, "tests", f"Always run the {name} tests first.", "Good.")
 
-    _, report = forget(cli, "parrot note")
+    _, report = forget(cli, "tests", "--dry-run")
 
-    assert note.exists()
-    assert (len(report["deleted_files"]), report["limits"]) == (25, ["20 of 26 forgotten texts are compared"])
+    assert (len(report["ids"]), report["limits"]) == (3, ["2 of 3 forgotten texts are compared"])
+
+
+# ---- what is evidence of a text -------------------------------------------------------------------------------------
+
+BILLING = "The billing service listens on port 7100. Always run the tests first."
+
+
+def test_forget_a_text_says_why_it_removes_a_rule_beside_it(cli: Cli, work: Path) -> None:
+    talk(work, "first", BILLING, "Good.")
+    talk(work, "other", "I always run the tests first.", "Good.")
+
+    outcome = cli("memory", "forget", "port 7100", "--yes")
+
+    assert "    Always run the tests first. (of the same message)\n" in outcome.err
+    assert (outcome.code, "may still say it" in outcome.err) == (0, False)
+
+
+def test_forget_a_rule_compares_only_the_rule(cli: Cli, work: Path) -> None:
+    talk(work, "first", BILLING, "Good.")
+    talk(work, "other", "The billing service is at port 7100.", "Good.")
+    [rule] = json.loads(cli("memory", "list", "--json").out)["memories"]
+
+    outcome = cli("memory", "forget", rule["id"], "--yes")
+
+    assert "(of the same message)" not in outcome.err
+    assert (outcome.code, "may still say it" in outcome.err) == (0, False)
+
+
+def test_forget_names_the_place_with_most_of_a_text_first(cli: Cli, work: Path) -> None:
+    talk(work, "first", "Staging listens on port 5433 of db-staging.", "Good.")
+    talk(work, "second", "Ticket 5433 is closed.", "Good.")
+    talk(work, "third", "We moved the port to db-staging:5433", "Good.")
+
+    outcome = cli("memory", "forget", "port 5433", "--yes")
+
+    excerpts = re.findall(r"^  (step:\w+): (.*)$", outcome.err, re.MULTILINE)
+    assert [text for _, text in excerpts] == ["We moved the port to db-staging:5433", "Ticket 5433 is closed."]
+    assert f"`nexus memory forget {excerpts[0][0]}` forgets one" in outcome.err
+
+
+@pytest.mark.parametrize(("scope", "count"), [("directory", 1), ("all", 2)])
+def test_forget_names_places_of_other_directories_by_names(
+    cli: Cli, work: Path, nexus_home: Path, scope: str, count: int
+) -> None:
+    write_files(nexus_home, {"config.json": json.dumps({"memory": {"enabled": False, "scope": scope}})})
+    other = work.with_name("other")
+    other.mkdir()
+    talk(work, "first", "The parrot invoice is number 4471.", "Good.")
+    talk(other, "second", "A parrot has an invoice.", "Good.")
+    talk(other, "third", "Number 4471 is paid.", "Good.")
+
+    code, report = forget(cli, "parrot invoice is number 4471")
+
+    assert (code, len(report["may_repeat"])) == (1, count)
 
 
 def test_the_report_of_forget_is_what_was_forgotten(cli: Cli, note: Path, work: Path, nexus_home: Path) -> None:
@@ -243,6 +296,133 @@ def test_the_report_of_forget_is_what_was_forgotten(cli: Cli, note: Path, work: 
     assert len(printed) == 3
     assert "session second: 2 steps removed from the search index" in outcome.err
     assert "osprey" not in find_texts(cli, "osprey-17")
+
+
+# ---- compacted sessions ---------------------------------------------------------------------------------------------
+
+
+def compact(work: Path, session: str, summary: str) -> None:
+    """Add long turns to a session, and summarize the turns before them."""
+    with Nexus(work, defaults=False, summarize=lambda _request: summary) as nexus:
+        opened = nexus.session(session, model="gpt-4o")
+        for number in range(6):
+            opened.ask(f"lorem {number} " * 500)
+            opened.record(says(f"fine{number} " * 500, name=f"msg_{session}_{number}"))
+        opened.compact()
+
+
+def test_forget_a_text_of_a_compacted_session(cli: Cli, work: Path) -> None:
+    talk(work, "first", "The backup host is osprey-17, remember.", "okay " * 900)
+    compact(work, "first", "The user spoke of a host.")
+
+    _, shown = forget(cli, "osprey-17", "--dry-run")
+    code, report = forget(cli, "osprey-17")
+
+    assert (len(report["steps"]), report["steps"]) == (1, shown["steps"])
+    assert (code, report["summaries"]) == (1, ["first"])  # it quotes the user
+    assert "osprey" not in find_texts(cli, "osprey-17")
+
+
+SUMMARIES = [
+    ("The user asked for the backup host; it is osprey-17.", True),
+    ("The user asked: Which host runs the nightly backup?", False),
+]
+
+
+@pytest.mark.parametrize(("summary", "is_named"), SUMMARIES)
+def test_forget_names_a_summary_that_calls_have(
+    cli: Cli, note: Path, work: Path, summary: str, *, is_named: bool
+) -> None:
+    talk(work, "first", QUESTION, "okay " * 900)
+    compact(work, "first", summary)
+
+    outcome = cli("memory", "forget", str(note), "--yes")
+
+    warning = "the summary in the calls of session first may still say it: "
+    assert (outcome.code, warning in outcome.err) == (int(is_named), is_named)
+    assert ("that could find it asked again: none does" in outcome.err) != is_named
+    assert ("`nexus session compact first --undo`, then forget it again" in outcome.err) == is_named
+
+
+def test_json_of_forget_has_the_sessions_whose_summary_may_say_it(cli: Cli, note: Path, work: Path) -> None:
+    talk(work, "first", QUESTION, "okay " * 900)
+    compact(work, "first", SUMMARIES[0][0])
+
+    code, report = forget(cli, str(note))
+
+    with Nexus(work, defaults=False) as nexus:
+        compaction = next(step.id for step in nexus.ledger.steps() if step.kind == "compaction")
+    assert (code, report["may_repeat"], report["summaries"]) == (1, [f"step:{compaction}"], ["first"])
+
+
+# ---- damaged sessions -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def torn(note: Path, work: Path) -> Path:
+    """A note that two sessions were given, `whole` and `torn`; the newest step of the second is damaged."""
+    talk(work, "torn", QUESTION)
+    talk(work, "whole", QUESTION)
+    with Nexus(work, defaults=False) as nexus:
+        record = nexus.ledger.session("torn")
+    with closing(sqlite3.connect(note.parents[1] / "ledger.db")) as connection, connection:
+        for (name,) in connection.execute("select name from sqlite_master where type = 'trigger'").fetchall():
+            connection.execute(f"drop trigger {name}")
+        connection.execute("update steps set data = '{' where id = ?", (record and record.tip,))
+    return note
+
+
+@pytest.mark.parametrize("target", ["file", "text"])
+def test_forget_skips_a_damaged_session(cli: Cli, torn: Path, work: Path, target: str) -> None:
+    outcome = cli("memory", "forget", {"file": str(torn), "text": "osprey-17"}[target], "--yes")
+
+    assert outcome.code == 0
+    assert outcome.err.count("session torn is not searched: ") == 1
+    assert not torn.exists()
+    with Nexus(work, defaults=False) as nexus:
+        assert NOTE not in "".join(message.content for message in nexus.session("whole").next().messages)
+
+
+@pytest.mark.usefixtures("torn")
+def test_why_skips_a_damaged_session(cli: Cli) -> None:
+    outcome = cli("memory", "why", "--json")
+
+    assert [each["session"] for each in json.loads(outcome.out)["injected"]] == ["whole"]
+    assert "session torn is not searched: " in outcome.err
+    assert cli("memory", "why", "--session", "torn").code == 3
+
+
+# ---- memories before the history ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("position", ["before_history", "system"])
+def test_forget_two_memories_before_the_history(cli: Cli, work: Path, nexus_home: Path, position: str) -> None:
+    notes = {
+        "a": "The nightly backup runs on host osprey-17.",
+        "b": "The weekly deploy pipeline uses runner heron-23.",
+        "c": "The monthly invoice report goes to printer falcon-31.",
+    }
+    settings = {"memory": {"enabled": True, "position": position}}
+    write_files(nexus_home, {f"memory/{name}.md": f"{text}\n" for name, text in notes.items()})
+    write_files(nexus_home, {"config.json": json.dumps(settings)})
+    talk(work, "first", QUESTION, "I see.")
+    talk(work, "first", "Which runner does the weekly deploy pipeline use?", "I see now.")
+    talk(work, "first", "Which printer gets the monthly invoice report?", "I see that, too.")
+
+    codes = [forget(cli, f"{name}.md")[0] for name in ("a", "b")]
+
+    with Nexus(work, defaults=False) as nexus:
+        nexus.session("first").fork("fork")
+        contexts = [nexus.session(name).preview("And now?") for name in ("first", "fork")]
+    sent = ["\n".join([each.system_prompt, *(message.content for message in each.messages)]) for each in contexts]
+    injected = json.loads(cli("memory", "why", "--session", "first", "--json").out)["injected"]
+    assert codes == [0, 0]
+    assert [[name for name, text in notes.items() if text in each] for each in sent] == [["c"], ["c"]]
+    assert [(Path(each["source"]).name, each["is_sent"]) for each in injected] == [
+        ("a.md", False),
+        ("b.md", False),
+        ("c.md", True),
+    ]
 
 
 # ---- what is meant --------------------------------------------------------------------------------------------------
@@ -433,6 +613,27 @@ def test_forget_a_text_finds_it_in_the_title_of_a_note(cli: Cli, nexus_home: Pat
     code, _ = forget(cli, "nightly backup")
 
     assert (code, (nexus_home / "memory/nightly-backup.md").exists()) == (0, False)
+
+
+@pytest.mark.parametrize("name", ["", " "])
+def test_show_refuses_an_empty_name(cli: Cli, work: Path, name: str) -> None:
+    talk(work, "first", BILLING, "Good.")  # a rule has no title
+
+    outcome = cli("memory", "show", name)
+
+    assert outcome.code == 2
+    assert "the name of a memory is empty" in outcome.err
+
+
+def test_forget_takes_the_name_of_a_note_in_a_home_with_dots(
+    cli: Cli, note: Path, work: Path, nexus_home: Path
+) -> None:
+    with Nexus(work, home=nexus_home / ".." / nexus_home.name, defaults=False) as nexus:
+        nexus.session("first", model="gpt-4o").ask(QUESTION)
+
+    code, report = forget(cli, note.name)
+
+    assert (code, report["sessions"]) == (0, ["first"])
 
 
 def test_show_refuses_a_title_that_two_notes_have(cli: Cli, note: Path, work: Path) -> None:

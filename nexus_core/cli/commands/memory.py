@@ -29,13 +29,14 @@ from nexus_core.cli.memory_lookup import (
     NamedTarget,
     list_all_injected,
     looks_like_path,
+    print_damage,
     print_memory_findings,
     resolve_memory_name,
 )
 from nexus_core.cli.model_window import open_model_window
 from nexus_core.cli.options import DryRunOption, FacetOption, JsonOption, build_limit_option
 from nexus_core.cli.output import format_time
-from nexus_core.cli.session_lookup import LedgerOption, build_session_option, open_ledger_nexus
+from nexus_core.cli.session_lookup import LedgerOption, build_session_option, find_session, open_ledger_nexus
 from nexus_core.errors import UsageError
 from nexus_core.memory.forgotten_memories import restore_forgotten
 from nexus_core.memory.recall import (
@@ -44,7 +45,7 @@ from nexus_core.memory.recall import (
     read_memory_options,
     search_memories,
 )
-from nexus_core.request.memories import find_injectable_ids
+from nexus_core.request.memories import find_injectable_ids, list_injected_memories
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import shorten, visible_line
 from nexus_core.text.secrets import redact
@@ -54,6 +55,7 @@ from nexus_core.types.prompt import Source
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from nexus_core.cli.commands.session.overview import DamagedSession
     from nexus_core.cli.context import CliContext
     from nexus_core.nexus import Nexus
 
@@ -252,16 +254,20 @@ def _find_memory(cli: CliContext, view: MemoryCatalog, name: str) -> Memory:
     """Return the memory with an id that a command prints, a title, a file or a step.
 
     Raises:
-        UsageError: There is none, there are several, or it was forgotten.
+        UsageError: The name is empty, there is none, there are several, or it was forgotten.
     """
+    hint = "`nexus memory list --all` and `nexus memory search` print ids"
+    if not name.strip():
+        raise UsageError("the name of a memory is empty", hint=hint)
     listed = [memory for _, memory in view.list_all(cli)]
     injected_index = InjectedMemoryIndex(view.nexus.ledger, view.forgotten)
     target = resolve_memory_name(view.nexus, name, listed, injected_index, kinds=("memory", "title", "step", "file"))
     found = None if target is None else _read_target(target, listed, injected_index)
     if found is None:
-        hint = "`nexus memory list --all` and `nexus memory search` print ids"
         raise UsageError(f"there is no memory {name!r}", hint=hint)
-    if view.forgotten.has(found) or injected_index.is_forgotten(found.source.uri):
+    was_forgotten = view.forgotten.has(found) or injected_index.is_forgotten(found.source.uri)
+    print_damage(cli, injected_index.damaged)
+    if was_forgotten:
         raise UsageError(f"the memory {name!r} was forgotten", hint="`nexus session show` prints recorded steps")
     return found
 
@@ -349,7 +355,14 @@ def why(
     """
     cli: CliContext = ctx.obj
     with open_ledger_nexus(ctx, ledger, writes=True) as nexus:
-        found = [each for each in list_all_injected(nexus.ledger, session) if each.id.startswith(name)]
+        damaged: list[DamagedSession] = []
+        listed = (
+            list_injected_memories(nexus.ledger, find_session(nexus.ledger, session))
+            if session
+            else list_all_injected(nexus.ledger, damaged)
+        )
+        found = [each for each in listed if each.id.startswith(name)]
+    print_damage(cli, damaged)
     if json:
         cli.console.json({"schema": 1, "injected": [each.to_json() for each in found]})
     elif found:
@@ -410,8 +423,9 @@ def forget(
             cli.console.message(visible_line(f"No memory has {target!r}, and no session was given one."))
             raise typer.Exit(EXIT_FINDINGS)
         is_done = not dry_run and (yes or _confirm(cli, plan))
-        removed = apply_forget_plan(nexus, plan) if is_done else []
+        removed = apply_forget_plan(nexus, plan, injected_index.damaged) if is_done else []
         proof = verify_forgotten(nexus, injected_index, plan) if is_done else ForgetVerification()
+    print_damage(cli, injected_index.damaged)
     limits = proof.limits if is_done else plan.limits
     stays = sorted({*plan.holders, *list_given_sessions(plan.injected), *filter(None, [selection.session])})
     if json:
@@ -426,7 +440,9 @@ def forget(
             "limits": limits,
         }
         if is_done:
-            facts |= {"queries": len(plan.queries), "still_found": proof.returned, "may_repeat": [*proof.repeated]}
+            places = [*proof.repeated, *dict.fromkeys(each.step for each in proof.summaries.values())]
+            facts |= {"queries": len(plan.queries), "still_found": proof.returned, "may_repeat": places}
+            facts["summaries"] = [*proof.summaries]
         cli.console.json(facts)
     if is_done or dry_run:
         _print_forgotten(cli, plan, stays, is_done=is_done, has_asked=is_done and not yes)
@@ -436,7 +452,7 @@ def forget(
         _print_proof(cli, len(plan.queries), proof)
     if is_done or dry_run:
         _print_limits(cli, limits)
-    if proof.returned or proof.repeated:
+    if proof.returned or proof.repeated or proof.summaries:
         raise typer.Exit(EXIT_FINDINGS)
 
 
@@ -483,7 +499,14 @@ def _print_proof(cli: CliContext, queries: int, proof: ForgetVerification) -> No
             cli.console.message(visible_line(f"  {name}: {text}"))
         if len(proof.repeated) > _MAX_REPEATED:
             cli.console.message(f"  {len(proof.repeated) - _MAX_REPEATED:,} more; --json lists them")
-    if queries and not proof.returned and not proof.repeated:
+    for label, summary in proof.summaries.items():
+        what = f"the summary in the calls of session {label} may still say it: {summary.excerpt}"
+        cli.console.warning(visible_line(what))
+        hint = f"`nexus session compact {quote(label)} --undo`, then forget it again and compact again"
+        cli.console.message(
+            visible_line(f"  {hint}; `nexus session delete {quote(label)}` if the new one says it, too")
+        )
+    if queries and not (proof.returned or proof.repeated or proof.summaries):
         cli.console.message(f"{format_count(queries, 'question')} that could find it asked again: none does.")
 
 

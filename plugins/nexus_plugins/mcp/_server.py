@@ -156,7 +156,8 @@ def _search_history(nexus: Nexus, given: Mapping[str, Any]) -> object:
         raise UsageError("there is nothing to look for", hint="text must not be empty")
     session = _find_session(nexus.ledger, given["session"]) if given.get("session") else None
     limit = min(int(given.get("limit") or 20), MAX_STEPS)
-    if session is not None and (found := search_session(nexus.ledger, session, text, limit=limit)):
+    found = session and search_session(nexus.ledger, session, text, limit=limit, with_forgotten=False)
+    if session is not None and found:
         cut = partial(excerpt, sought=text, most=MAX_EXCERPT_CHARACTERS)
         return {"session": session.label, "steps": [_describe_step(step, cut) for step in found]}
     result = nexus.search(

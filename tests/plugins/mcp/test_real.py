@@ -170,6 +170,24 @@ def test_history_is_searched_and_told_without_secrets(nexus: Nexus) -> None:
     assert "sk-ant-api03-AAAA" not in json.dumps(told)
 
 
+def test_history_is_searched_without_what_was_forgotten(nexus: Nexus, nexus_home: Path) -> None:
+    write_files(nexus_home, {"memory/backup.md": "The nightly backup runs on heron-23.\n"})
+    write_files(nexus_home, {"config.json": '{"memory": {"enabled": true}}'})
+    session = nexus.session("hosts")
+    session.ask("The login host is osprey-17.")
+    session.record(says("openai", 1, "Good."))
+    session.ask("Which host runs the nightly backup?")
+    memories = [each.id for each in nexus.recall("Which host runs the nightly backup?").memories]
+    before = [asked(nexus, "search_history", session="hosts", text=text)["steps"] for text in ("osprey-17", "heron-23")]
+    session.forget_memories(memories, steps=[step["id"] for step in before[0]])
+
+    after = [asked(nexus, "search_history", session="hosts", text=text)["steps"] for text in ("osprey-17", "heron-23")]
+
+    assert [len(steps) for steps in before] == [1, 1]
+    assert after == [[], []]
+    assert asked(nexus, "search_history", session="hosts", text="nightly")["steps"]
+
+
 def test_history_is_searched_without_a_session_in_this_directory(nexus: Nexus) -> None:
     nexus.ledger.create("elsewhere", data={"cwd": "/elsewhere"}, steps=[told_elsewhere("The login fails elsewhere.")])
 
