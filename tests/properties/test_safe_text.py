@@ -3,7 +3,7 @@ import unicodedata
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nexus_core.text.safety import (
@@ -154,7 +154,7 @@ STRUCTURE = re.compile(
     r"|##(?:agent (?:soul|identity|permissions)|user identity|nexus environment|messaging rules)#*"
     r"|##(?:(?:subagent|active) configuration|environment|(?:active )?mcp servers)#*"
     r"|##(?:default|global|ancestor|project) configuration(?:\(.*\))?#*"
-    r"|##(?:workspace rules|(?:claude|codex|gemini) instructions)\(.*\)#*"
+    r"|##(?:workspace rules|(?:claude|codex|gemini|cursor|copilot|opencode|goose|cline) instructions)\(.*\)#*"
     r"|#recalled memories"
     r"|##recalled (?:episode|note|preference|skill).*"
     r"|\[(?:core_identity|capabilities|shared_memory(?: count=.*)?|friends_info|this_moment)\]"
@@ -213,6 +213,7 @@ def test_no_structure_survives(text: str) -> None:
 
 
 @given(MARKED_TEXT)
+@example("<h2>Copilot Instructions (x)</h2>")
 def test_a_text_without_structure_comes_back_as_the_same_object(text: str) -> None:
     assert has_structure(text) or neutralize(text) is text
 
