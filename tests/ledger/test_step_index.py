@@ -7,6 +7,7 @@ import sqlite3
 import time
 from collections.abc import Sequence
 from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,8 @@ from tests.ledger.backends import Backend, add, said, tell
 
 BO = {"event": {"source": "bo"}}
 """The data of a message that Bo sent."""
+LONG_NAME = "".join(sha256(bytes([number])).hexdigest() for number in range(256))
+"""A name that does not fit into the index of a table, even compressed."""
 
 
 def spoken(role: Role, text: str, *, name: str = "", created: int | None = None) -> NewStep:
@@ -244,6 +247,16 @@ def test_search_prefers_the_speaker_and_the_month_of_a_question(ledger: StoreLed
 
     assert ask(ledger, "What did Ann paint?")[0] == "I painted tree A."
     assert ask(ledger, "What was painted in July 2023?")[0] == "I painted lake D."
+
+
+@pytest.mark.parametrize("name", ["x\0y", "\0", "\ud800", "é\udfff", LONG_NAME], ids=range(5))
+def test_search_finds_what_a_speaker_of_any_name_said(ledger: StoreLedger, name: str) -> None:
+    ledger.create("s")
+    add(ledger, "s", spoken("user", "The deploy of the osprey.", name=name))
+
+    assert ask(ledger, "deploy osprey") == ["The deploy of the osprey."]
+    get_index = getattr(ledger.store, "step_index", None)
+    assert get_index is None or get_index().catch_up(lambda _: None)  # otherwise each search reads all steps
 
 
 def test_search_prefers_the_speaker_of_a_question_with_the_word_of_a_label(ledger: StoreLedger) -> None:
