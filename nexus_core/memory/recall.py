@@ -489,7 +489,8 @@ def _clean_line(text: str) -> str:
 
 def redact_memory_text(text: str) -> str:
     """Return a text without secrets and hidden characters, markers escaped."""
-    return neutralize(strip_hidden(repair_surrogates(redact(text.strip()).text)))
+    # Hidden characters first: they may divide a secret.
+    return neutralize(redact(strip_hidden(repair_surrogates(text)).strip()).text)
 
 
 def _format_raw(memory: Memory, text: str) -> str:

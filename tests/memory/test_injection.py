@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from nexus_core import AssembledContext, Nexus, Section, Source, hookimpl
+from nexus_core.memory.recall import memory_to_json
 from nexus_core.plugin import Memory, MemoryQuery, MemorySource
 from nexus_core.testing import write_files
 from tests.session.support import says
@@ -317,6 +319,20 @@ def test_secrets_in_memories_are_removed(open_nexus: Callable[..., Nexus]) -> No
 
     assert secret not in text_of(context)
     assert "The token is" in current_of(context)
+
+
+@pytest.mark.parametrize(
+    "divided", [f"gh\u200bp_{'a1B2' * 9}", "pass\u00adword: hunter2hunter2xyz", f"ghp_0\ufe0f{'a1B2' * 9}"]
+)
+def test_secret_with_hidden_characters_is_removed(open_nexus: Callable[..., Nexus], divided: str) -> None:
+    found = memory(f"Keep this: {divided}", title=f"A {divided}")
+
+    with open_nexus(plugins=(Fixed(found),)) as nexus:
+        context = nexus.session("main", model="gpt-4o").ask(QUESTION)
+
+    assert "Keep this:" in current_of(context)
+    assert not re.search("a1B2|hunter2", text_of(context))
+    assert not re.search("a1B2|hunter2", json.dumps(memory_to_json(found)))
 
 
 @pytest.mark.acceptance("X-03")
