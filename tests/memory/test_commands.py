@@ -191,6 +191,24 @@ def test_add_refuses_a_secret(cli: Cli, nexus_home: Path) -> None:
     assert not (nexus_home / "memory").exists()
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--title", f"sk-ant-api03-{'a1B2' * 9}"],
+        ["--source", "https://u:hunter2xyz@example.org/"],
+        ["--source", "https://u:pw@example.org/"],
+        ["--source", f"https://example.org/?api_key={'a1B2' * 9}"],
+    ],
+)
+def test_add_refuses_a_secret_in_its_title_and_its_source(cli: Cli, nexus_home: Path, options: list[str]) -> None:
+    outcome = cli("memory", "add", "Deploy on Fridays only.", *options)
+
+    assert outcome.code == 2
+    assert f"the {options[0]} has what looks like a secret" in outcome.err
+    assert not re.search("a1B2|hunter2", outcome.err)
+    assert not (nexus_home / "memory").exists()
+
+
 def test_why_names_session_step_and_reason(cli: Cli, note: Path, work: Path) -> None:
     with open_nexus(work) as nexus:
         nexus.session("main", model="gpt-4o").ask(QUESTION)
