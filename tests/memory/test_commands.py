@@ -183,6 +183,16 @@ def test_doctor_names_a_damaged_list_of_forgotten_memories(cli: Cli, note: Path,
     assert note.exists()
 
 
+def test_add_refuses_a_text_that_would_not_be_read(cli: Cli, nexus_home: Path) -> None:
+    refused = cli("memory", "add", "word " * 13_200)
+    added = cli("memory", "add", "word " * 13_000)
+
+    assert (refused.code, added.code) == (2, 0)
+    assert "only 65,536 are read" in refused.err
+    assert len([*(nexus_home / "memory").iterdir()]) == 1
+    assert "left out" not in cli("memory", "list").err
+
+
 def test_add_refuses_a_secret(cli: Cli, nexus_home: Path) -> None:
     outcome = cli("memory", "add", f"The token is ghp_{'a1B2' * 9}.")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core import FileError, Finding, Source
+from nexus_core import FileError, Finding, Source, UsageError
 from nexus_core.plugin import Layer, Memory, SkippedFile
 from nexus_core.plugin.files import LayerReader, directory_lock, make_directories, real_path, write_text_atomically
 from nexus_core.plugin.memory import rank_texts, read_forgotten_memories
@@ -77,17 +77,21 @@ def add_note(request: Request, memory: Memory) -> str:
 
     Raises:
         FileError: It cannot be written, or would not be read because there are too many.
+        UsageError: It would not be read because it is too long.
     """
     is_local = memory.source.layer == "local"
+    name = "-".join(re.findall(r"[^\W_]+", (memory.title or memory.text).casefold())[:MAX_NAME_WORDS]) or "note"
+    created = datetime.fromtimestamp(memory.time / 1000, tz=UTC).date().isoformat()
+    origin = "" if memory.source.uri == "caller:" else f"source: {json.dumps(memory.source.uri, ensure_ascii=False)}\n"
+    text = f"---\nkind: {memory.kind}\ncreated: {created}\n{origin}---\n{memory.text.strip()}\n"
+    if (size := len(text.encode(errors="surrogatepass"))) > MAX_NOTE_BYTES:
+        what = f"the note has {size:,} bytes in its file; only {MAX_NOTE_BYTES:,} are read, so it is not written"
+        raise UsageError(what, hint="make several notes of it")
     directory = (request.cwd / ".nexus3" if is_local else request.home) / DIRECTORY
     if is_local and not real_path(directory).is_relative_to(real_path(request.cwd)):
         hint = "remove the link, or leave out --project"
         raise FileError("a link leads out of the project, so nothing is written there", where=str(directory), hint=hint)
     make_directories(directory, mode=0o755 if is_local else 0o700)
-    name = "-".join(re.findall(r"[^\W_]+", (memory.title or memory.text).casefold())[:MAX_NAME_WORDS]) or "note"
-    created = datetime.fromtimestamp(memory.time / 1000, tz=UTC).date().isoformat()
-    origin = "" if memory.source.uri == "caller:" else f"source: {json.dumps(memory.source.uri, ensure_ascii=False)}\n"
-    text = f"---\nkind: {memory.kind}\ncreated: {created}\n{origin}---\n{memory.text.strip()}\n"
     with directory_lock(directory):  # another program may choose the same name
         path = _choose_path(directory, name[:MAX_NAME_CHARACTERS])
         write_text_atomically(path, text, mode=0o644 if is_local else 0o600)
