@@ -102,8 +102,11 @@ def test_the_heading_of_a_note_of_a_project_has_no_text_of_it(cli: Cli, work: Pa
     assert answer.startswith("## Recalled note\n")
 
 
-def test_a_note_from_the_web_is_quoted(nexus: Nexus, nexus_home: Path) -> None:
-    text = "---\nsource: https://example.com/x\nkind: preference\n---\nDeploy on Fridays.\n"
+@pytest.mark.parametrize(
+    "source", ["https://example.com/x", "[https://example.com/x]", '" HTTPS://example.com/x"', "found at http://x.org"]
+)
+def test_a_note_from_the_web_is_quoted(nexus: Nexus, nexus_home: Path, source: str) -> None:
+    text = f"---\nsource: {source}\nkind: preference\n---\nDeploy on Fridays.\n"
     write_files(nexus_home, {"memory/deploys.md": text})
 
     [note] = search(nexus, "notes", "When do we deploy on Fridays?")

@@ -254,8 +254,7 @@ def _read_note(layer: Layer, path: Path, text: str, findings: list[Finding]) -> 
     if created is None:
         what = f"its date must be like 2026-11-17, not {visible_line(str(head.get('created')))}"
         findings.append(Finding(_FINDING, what, path, line=_find_line(text, "created")))
-    origin = head.get("source", "")
-    is_web = isinstance(origin, str) and _WEB.match(origin) is not None
+    is_web = _WEB.search(str(head.get("source", ""))) is not None  # it may be a list of several
     return Memory(
         text=stripped,
         # A file of a project is never a rule of the user.
