@@ -626,6 +626,9 @@ def corrupt(path: Path, *statements: str) -> None:
         ("update search_state set value = 'x' where name = 'last'",),
         ("update search_state set value = '0.0' where name = 'version'",),
         ("delete from search_branches",),
+        ("delete from search_blocks",),
+        ("delete from search_steps",),
+        ("delete from search_state where name = 'turns'",),
     ],
 )
 def test_damaged_index_is_built_anew_and_loses_no_step(sqlite: SqliteLedger, path: Path, damage: Sequence[str]) -> None:
@@ -641,6 +644,42 @@ def test_damaged_index_is_built_anew_and_loses_no_step(sqlite: SqliteLedger, pat
     assert ask(ledger, "turnip")[0] == "A turnip, too."
     assert ask(ledger, "auth middleware") == before
     ledger.close()
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+@pytest.mark.parametrize(
+    "damage", ["delete from search_blocks", "delete from search_branches", "delete from search_steps"]
+)
+def test_index_without_rows_is_built_anew_once(
+    sqlite: SqliteLedger, path: Path, caplog: pytest.LogCaptureFixture, damage: str, *, is_open: bool
+) -> None:
+    bake(sqlite)
+    before = ask(sqlite, "auth middleware")
+    if not is_open:
+        sqlite.close()
+    corrupt(path, damage)
+
+    with closing(sqlite if is_open else open_sqlite(f"sqlite:///{path}")) as ledger:
+        found = [ask(ledger, "auth middleware") for _ in range(3)]
+
+    assert found == [before] * 3
+    assert caplog.text.count("is damaged and is built anew") == 1
+
+
+def test_index_of_which_steps_are_erased_is_not_damaged(ledger: StoreLedger, caplog: pytest.LogCaptureFixture) -> None:
+    bake(ledger)
+    assert ask(ledger, "dough")
+
+    ledger.delete("bread")
+    ledger.delete("auth")
+    assert ask(ledger, "onions") == ["Onions first."]
+    ledger.delete("soup")
+    assert ask(ledger, "onions") == []
+    ledger.create("new")
+    tell(ledger, "new", "A turnip, too.")
+
+    assert ask(ledger, "turnip") == ["A turnip, too."]
+    assert "damaged" not in caplog.text
 
 
 def test_index_of_many_steps_has_one_segment(sqlite: SqliteLedger, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
