@@ -55,6 +55,7 @@ _SECRET_WORDS = frozenset(
     ]
 )
 _NAME_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _OPTION = re.compile(r"--?([A-Za-z][\w-]*)")
 _ASSIGNMENT = re.compile(r"(?:--?)?([A-Za-z][\w.-]*)=(?:(?i:bearer|basic|token)\s+)?(.+)", re.DOTALL)
 _HEADER = re.compile(r"(?:--?header=)?([A-Za-z][\w-]*)\s*:\s*(?:(?i:bearer|basic|token)\s+)?(.+)", re.DOTALL)
@@ -196,6 +197,11 @@ def _has_hidden_secret(text: str) -> bool:
     """Return True if a text without its hidden characters has a secret."""
     plain = strip_all_hidden(text)
     return plain != text and bool(find_secrets(plain))
+
+
+def is_variable_name(name: str) -> bool:
+    """Return True if an environment variable can have a name, which does not look like a secret itself."""
+    return _VARIABLE_NAME.fullmatch(name) is not None and not redact(name).counts
 
 
 def redact_beginning(text: str, length: int) -> str:
