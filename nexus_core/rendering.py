@@ -72,9 +72,9 @@ def render_section(section: Section, *, home: Path | None = None) -> str:
 
 
 def _render_text(title: str, text: str, file: str) -> str:
-    # Titles and paths contain directory names: a line break in one must not start a heading.
-    heading, body = f"## {visible_line(title)}", text.strip("\n")
-    return f"{heading}\nSource: {visible_line(file)}\n\n{body}" if file else f"{heading}\n{body}"
+    # Titles and paths contain directory names: a line break in one must not start a heading, nor may it be an element.
+    heading, body = f"## {neutralize(visible_line(title))}", text.strip("\n")
+    return f"{heading}\nSource: {neutralize(visible_line(file))}\n\n{body}" if file else f"{heading}\n{body}"
 
 
 def _shorten_path(path: str, home: Path | None) -> str:

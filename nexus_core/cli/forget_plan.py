@@ -34,7 +34,7 @@ from nexus_core.memory.search import count_turns_with
 from nexus_core.memory.words import MAX_QUERY_WORDS, find_query_words
 from nexus_core.request.memories import InjectedMemory
 from nexus_core.text.console import format_count
-from nexus_core.text.safety import shorten
+from nexus_core.text.safety import shorten, strip_all_hidden
 from nexus_core.text.secrets import redact
 from nexus_core.text.sentences import UNSPACED_SCRIPTS
 from nexus_core.thread.lookup import find_sessions_with
@@ -58,6 +58,8 @@ _SPACED_START = re.compile(rf"[^\W_{UNSPACED_SCRIPTS}]")
 _SPACED_END = re.compile(rf"[^\W_{UNSPACED_SCRIPTS}\uac00-\ud7af]")
 """A letter or digit after which a word ends; particles follow a Korean word without a space."""
 _ASCII_WORD = re.compile("[a-z0-9]+")
+_ESCAPED_CONTROL = re.compile(r"\\(?:u00|[bfr])")
+"""A control character in JSON, in lower case."""
 SHOWN_CHARACTERS = 60
 _MEMORY = "memory "
 """The beginning of the name of a memory that was asked for by its id."""
@@ -275,7 +277,8 @@ def _build_matcher(text: str) -> Callable[[str], bool]:
 
 
 def _fold_text(text: str) -> str:
-    """Return a text without differences of letter case, and with composed accents."""
+    """Return a text without hidden characters and differences of letter case, and with composed accents."""
+    text = strip_all_hidden(text)
     return text.casefold() if text.isascii() else normalize("NFC", normalize("NFD", text).casefold())
 
 
@@ -299,7 +302,9 @@ def _find_steps_with(
         advance(1)
         if step.kind == "sealed":  # a rendered message has the text of what is injected
             continue
-        stored = step.stored_messages.casefold() if isinstance(step, StoredStep) else None
+        stored = strip_all_hidden(step.stored_messages).casefold() if isinstance(step, StoredStep) else None
+        if stored is not None and _ESCAPED_CONTROL.search(stored):
+            stored = None  # a control character may divide a word
         if stored is None or all(piece in stored for piece in pieces):
             text = ""
             with collect_damage(damaged, ""):

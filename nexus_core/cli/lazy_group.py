@@ -186,7 +186,10 @@ def _resolve_known_command(
     group: TyperGroup, resolve: ResolveCommand, ctx: Context, args: list[str]
 ) -> tuple[str | None, ClickCommand | None, list[str]]:
     """Resolve a command of a group. The error for an unknown one is that of a `LazyGroup`."""
-    if ctx.resilient_parsing or args[0].startswith("-") or group.get_command(ctx, args[0]) is not None:
+    normalize = ctx.token_normalize_func
+    names = {args[0], normalize(args[0])} if normalize else {args[0]}
+    is_known = any(group.get_command(ctx, name) is not None for name in names)
+    if ctx.resilient_parsing or args[0].startswith("-") or is_known:
         return resolve(ctx, args)
     raise UnknownNameError("command", args[0], [name for name, each in group.commands.items() if not each.hidden])
 

@@ -54,6 +54,7 @@ _SERVER_POINTERS = ("/mcp_servers", "/mcpServers")
 # With zero bytes between the letters, because an excerpt of a refused UTF-16 file is shown too.
 _SERVERS_MENTION = re.compile("\0*".join("mcp") + "[\0_]*" + "\0*".join("servers"), re.IGNORECASE)
 _KEY_VARIABLE = re.compile(r"key_env\b", re.IGNORECASE)
+_PASSWORD = re.compile(r"://[^/?#\s\"]{1,200}@")  # of an address, however short
 _MAX_CHECKED_CHARACTERS = 500  # characters on either side of a position; far fewer are shown
 _MAX_PARSED_CHARACTERS = 100_000  # characters; a longer text is not parsed only to show more of a file
 
@@ -69,7 +70,7 @@ def _has_secret(lines: LineIndex, number: int, position: TextPosition) -> bool:
     """Return True if the visible part of a line contains a secret."""
     start = max(0, position.column - _MAX_CHECKED_CHARACTERS) if number == position.line else 0
     text = (lines.line(number) or "")[start : start + 2 * _MAX_CHECKED_CHARACTERS]
-    return bool(_KEY_VARIABLE.search(text) or redact(text).counts)
+    return bool(_KEY_VARIABLE.search(text) or _PASSWORD.search(text) or redact(text).counts)
 
 
 def find_server_lines(lines: LineIndex) -> range:

@@ -489,7 +489,8 @@ def _clean_line(text: str) -> str:
 
 def redact_memory_text(text: str) -> str:
     """Return a text without secrets and hidden characters, markers escaped."""
-    return neutralize(strip_hidden(repair_surrogates(redact(text.strip()).text)))
+    # Hidden characters first: they may divide a secret.
+    return neutralize(redact(strip_hidden(repair_surrogates(text)).strip()).text)
 
 
 def _format_raw(memory: Memory, text: str) -> str:
@@ -500,9 +501,9 @@ def _format_raw(memory: Memory, text: str) -> str:
 def _format_structured(memory: Memory, text: str) -> str:
     fields = {
         "kind": memory.kind,
-        "source": memory.place,
+        "source": _clean_line(memory.place),
         "origin": memory.origin,
-        "session": memory.session,
+        "session": _clean_line(memory.session),
         "time": _format_date(memory.time),
         "note": _QUOTE_NOTE if memory.is_quoted else "",
         "text": text,
@@ -512,9 +513,9 @@ def _format_structured(memory: Memory, text: str) -> str:
 
 def _describe_place(memory: Memory) -> str:
     who = {"user": "The user", "assistant": "The assistant"}.get(memory.origin, f"A {memory.origin}")
-    where = f" in session {one_line(memory.session)}" if memory.session else ""
+    where = f" in session {_clean_line(memory.session)}" if memory.session else ""
     when = f" on {_format_date(memory.time)}" if memory.time else ""
-    return f"{who}{where}{when} ({memory.place}):"
+    return f"{who}{where}{when} ({_clean_line(memory.place)}):"
 
 
 def _format_date(time_ms: int) -> str:

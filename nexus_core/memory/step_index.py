@@ -16,6 +16,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, get_args
 
 from nexus_core.ledger.ledger import find_strings
+from nexus_core.ledger.store import clean_text
 from nexus_core.memory.facets import find_step_facets
 from nexus_core.memory.statements import strip_inserted_text
 from nexus_core.memory.words import TIME_WORD, WORDS_VERSION, find_stems, split_words
@@ -44,6 +45,8 @@ MAX_SAID_CHARACTERS = 700
 """Characters of a message that count in full; what follows is mostly quoted or generated."""
 MAX_REST_CHARACTERS = 4_000
 """Characters of tool calls, tool results and the rest of a long message that are indexed, from each end."""
+MAX_SPEAKER_CHARACTERS = 128
+"""Characters of a name. APIs allow 64; a database cannot index keys of some thousand bytes."""
 
 KINDS: tuple[StepKind, ...] = get_args(StepKind)
 _UNSEARCHED_KINDS = frozenset({"sealed", "revert", "pin"})
@@ -90,7 +93,7 @@ class IndexedText(NamedTuple):
     Attributes:
         said: The stems of what a user or an assistant said first.
         rest: The other stems: of tool calls, tool results and the rest of long messages.
-        speaker: The name of the speaker; "" if there is none.
+        speaker: The name of the speaker, without characters that a database refuses; "" if there is none.
         flags: As in `IndexedStep`.
         length: The number of words of user and assistant text.
     """
@@ -323,7 +326,7 @@ def _read_messages(messages: Sequence[Mapping[str, Any]]) -> tuple[str, str, str
                 rest.append(part.get("name", ""))
     role = messages[0]["role"] if messages else "user"
     name = messages[0].get("name", "") if len(messages) == 1 else ""
-    return "\n".join(said), "\n".join(rest), role, name
+    return "\n".join(said), "\n".join(rest), role, clean_text(name)[:MAX_SPEAKER_CHARACTERS]
 
 
 def _cut_middle(text: str) -> str:

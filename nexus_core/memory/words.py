@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-WORDS_VERSION = 4
-"""The version of stems and facets, stored with each index."""
+WORDS_VERSION = 5
+"""The version of stems, facets and speakers, stored with each index."""
 MAX_WORD_CHARACTERS = 40
 """Longer words are cut: digests and base64 would fill the index, and their ends are not searched for."""
 MAX_QUERY_CHARACTERS = 20_000

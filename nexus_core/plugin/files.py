@@ -22,13 +22,14 @@ if TYPE_CHECKING:
         trusted_owners,
     )
     from nexus_core.files.read import LayerReader, read_bytes, real_path
-    from nexus_core.files.write import file_lock, make_directories, write_text_atomically
+    from nexus_core.files.write import directory_lock, file_lock, make_directories, write_text_atomically
     from nexus_core.types.layers import Piece
 
 _HOMES = {
     "LayerReader": "nexus_core.files.read:LayerReader",
     "Piece": "nexus_core.types.layers:Piece",
     "defaults_directory": "nexus_core.files.places:defaults_directory",
+    "directory_lock": "nexus_core.files.write:directory_lock",
     "file_in": "nexus_core.files.places:file_in",
     "file_lock": "nexus_core.files.write:file_lock",
     "find_repository": "nexus_core.files.places:find_repository",
@@ -50,6 +51,7 @@ __all__ = [
     "LayerReader",
     "Piece",
     "defaults_directory",
+    "directory_lock",
     "file_in",
     "file_lock",
     "find_repository",

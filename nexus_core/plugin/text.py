@@ -23,7 +23,14 @@ if TYPE_CHECKING:
         visible,
         visible_line,
     )
-    from nexus_core.text.secrets import completable_names, hide_secrets, names_secret, redact_json, secrets_in
+    from nexus_core.text.secrets import (
+        completable_names,
+        hide_secrets,
+        is_variable_name,
+        names_secret,
+        redact_json,
+        secrets_in,
+    )
     from nexus_core.tokens.tokenizers import cut_pieces
 
 _HOMES = {
@@ -34,6 +41,7 @@ _HOMES = {
     "cut_pieces": "nexus_core.tokens.tokenizers:cut_pieces",
     "escape_markers": "nexus_core.text.safety:escape_markers",
     "hide_secrets": "nexus_core.text.secrets:hide_secrets",
+    "is_variable_name": "nexus_core.text.secrets:is_variable_name",
     "names_secret": "nexus_core.text.secrets:names_secret",
     "neutralize": "nexus_core.text.safety:neutralize",
     "one_line": "nexus_core.text.safety:one_line",
@@ -54,6 +62,7 @@ __all__ = [
     "cut_pieces",
     "escape_markers",
     "hide_secrets",
+    "is_variable_name",
     "names_secret",
     "neutralize",
     "one_line",

@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nexus_core.text.safety import strip_all_hidden
 from nexus_core.text.secret_patterns import (
     PLACEHOLDER_PREFIX,
     SecretSpan,
@@ -54,6 +55,7 @@ _SECRET_WORDS = frozenset(
     ]
 )
 _NAME_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _OPTION = re.compile(r"--?([A-Za-z][\w-]*)")
 _ASSIGNMENT = re.compile(r"(?:--?)?([A-Za-z][\w.-]*)=(?:(?i:bearer|basic|token)\s+)?(.+)", re.DOTALL)
 _HEADER = re.compile(r"(?:--?header=)?([A-Za-z][\w-]*)\s*:\s*(?:(?i:bearer|basic|token)\s+)?(.+)", re.DOTALL)
@@ -167,22 +169,39 @@ class RedactedText(NamedTuple):
 def redact(text: str) -> RedactedText:
     """Return a text without keys, tokens and passwords. Redacting it again changes nothing.
 
-    Quotation marks, commas and brackets stay, so that JSON with secrets in it can still be parsed.
+    Quotation marks, commas and brackets stay, so that JSON with secrets in it can still be parsed. A text in which
+    hidden characters divide a secret loses all of them.
     """
     counts: Counter[str] = Counter()
     if len(text) <= _MAX_REMEMBERED_CHARACTERS and _has_no_secret(text):
         return RedactedText(text, counts)
+    text = _replace_secrets(text, counts)
+    return RedactedText(_replace_secrets(strip_all_hidden(text), counts) if _has_hidden_secret(text) else text, counts)
+
+
+def _replace_secrets(text: str, counts: Counter[str]) -> str:
     for _ in range(_MAX_PASSES):
         spans = find_secrets(text)
         if not spans:
             break
         text = _replace_spans(text, spans, counts)
-    return RedactedText(text, counts)
+    return text
 
 
 @lru_cache(maxsize=256)
 def _has_no_secret(text: str) -> bool:
-    return not find_secrets(text)
+    return not find_secrets(text) and not _has_hidden_secret(text)
+
+
+def _has_hidden_secret(text: str) -> bool:
+    """Return True if a text without its hidden characters has a secret."""
+    plain = strip_all_hidden(text)
+    return plain != text and bool(find_secrets(plain))
+
+
+def is_variable_name(name: str) -> bool:
+    """Return True if an environment variable can have a name, which does not look like a secret itself."""
+    return _VARIABLE_NAME.fullmatch(name) is not None and not redact(name).counts
 
 
 def redact_beginning(text: str, length: int) -> str:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     # Type checkers know the standard one, and nothing about this module differs for them.
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
 __all__ = ["blake2b", "dataclass"]
 
@@ -131,8 +131,7 @@ def _make_dataclass(cls: type, *, kw_only: bool) -> type:
     }  # Python sets __hash__ to None beside __eq__
     cls = standard_dataclass(init=False, repr=False, eq=False, slots=True, kw_only=kw_only)(cls)
     known = fields(cls)
-    if not all(field.init for field in known):
-        raise TypeError(f"{cls.__qualname__} has a field that is not an argument: use dataclasses.dataclass")
+    _require_supported(cls, known, defined)
     params = cls.__dataclass_params__  # type: ignore[attr-defined]
     params.init = params.repr = params.eq = params.frozen = True
     methods = {
@@ -151,6 +150,40 @@ def _make_dataclass(cls: type, *, kw_only: bool) -> type:
         if name not in defined:
             setattr(cls, name, method)
     return cls
+
+
+def _require_supported(cls: Any, known: Fields, defined: Collection[str]) -> None:  # noqa: ANN401 - a dataclass
+    """Raise if a class uses what this decorator does not support, or what no dataclass may use.
+
+    Args:
+        cls: The class.
+        known: Its fields.
+        defined: The names that its body defines.
+
+    Raises:
+        TypeError: It does; names the class and the field.
+    """
+    for field in known:
+        if not field.init:
+            raise TypeError(f"{cls.__qualname__}.{field.name} is not an argument: use dataclasses.dataclass")
+        if field.name == "self":
+            raise TypeError(f"{cls.__qualname__}.self has the name of an argument: use dataclasses.dataclass")
+    for name, field in cls.__dataclass_fields__.items():
+        if field._field_type.name == "_FIELD_INITVAR":  # noqa: SLF001 - `fields` leaves it out, and a text may name it
+            raise TypeError(f"{cls.__qualname__}.{name} is an InitVar: use dataclasses.dataclass")
+    for name in ("__setattr__", "__delattr__"):
+        if name in defined:
+            raise TypeError(f"{cls.__qualname__}.{name} cannot be defined in a frozen dataclass")
+    _require_defaults_last(cls, [field for field in known if not field.kw_only])
+
+
+def _require_defaults_last(cls: Any, positional: Sequence[Field[Any]]) -> None:  # noqa: ANN401 - a dataclass
+    optional = ""
+    for field in positional:
+        if field.default is not MISSING or field.default_factory is not MISSING:
+            optional = field.name
+        elif optional:
+            raise TypeError(f"{cls.__qualname__}.{field.name} has no default and follows {optional}, which has one")
 
 
 class _DeferredInit:

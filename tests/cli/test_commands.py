@@ -342,6 +342,22 @@ def test_a_plugin_adds_a_command(cli: Cli, install_plugin: InstallPlugin, tmp_pa
     assert "git       What git says." in cli("--help").out
 
 
+def test_a_plugins_group_may_normalize_the_names_of_its_commands(
+    cli: Cli, install_plugin: InstallPlugin, tmp_path: Path
+) -> None:
+    install_plugin("git", GIT)
+    group = (
+        "import typer\n"
+        "app = typer.Typer(context_settings={'token_normalize_func': str.lower})\n"
+        "@app.command()\ndef hello(): print('Hello.')\n"
+        "@app.command()\ndef bye(): print('Bye.')\n"
+    )
+    (tmp_path / "site-packages/nexus_git_cli.py").write_text(group)
+
+    assert (cli("git", "HELLO").out, cli("git", "Bye").out) == ("Hello.\n", "Bye.\n")
+    assert "unknown command 'HELO'" in cli("git", "HELO").err
+
+
 def test_a_plugins_command_is_not_imported_for_the_help_page(cli: Cli, install_plugin: InstallPlugin) -> None:
     install_plugin("git", GIT)  # its command's module does not exist
 

@@ -358,6 +358,22 @@ def test_damaged_search_index_is_built_anew(database: str, damage: str) -> None:
         assert search_steps(ledger, StepQuery(text="turnip")) == found
 
 
+@pytest.mark.parametrize(
+    "damage",
+    ["delete from nexus.search_blocks", "delete from nexus.search_branches", "delete from nexus.search_steps"],
+)
+def test_search_index_without_rows_is_built_anew(database: str, damage: str) -> None:
+    with closing(open_postgres(database)) as ledger:
+        ledger.create("s")
+        tell(ledger, "s", "A turnip.")
+        found = search_steps(ledger, StepQuery(text="turnip"))
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(damage)
+
+    with closing(open_postgres(database)) as ledger:
+        assert search_steps(ledger, StepQuery(text="turnip")) == found
+
+
 def test_search_index_has_no_row_of_a_forgotten_word(database: str) -> None:
     with closing(open_postgres(database)) as ledger:
         ledger.create("s")

@@ -7,6 +7,7 @@ import sqlite3
 import time
 from collections.abc import Sequence
 from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,8 @@ from tests.ledger.backends import Backend, add, said, tell
 
 BO = {"event": {"source": "bo"}}
 """The data of a message that Bo sent."""
+LONG_NAME = "".join(sha256(bytes([number])).hexdigest() for number in range(256))
+"""A name that does not fit into the index of a table, even compressed."""
 
 
 def spoken(role: Role, text: str, *, name: str = "", created: int | None = None) -> NewStep:
@@ -244,6 +247,16 @@ def test_search_prefers_the_speaker_and_the_month_of_a_question(ledger: StoreLed
 
     assert ask(ledger, "What did Ann paint?")[0] == "I painted tree A."
     assert ask(ledger, "What was painted in July 2023?")[0] == "I painted lake D."
+
+
+@pytest.mark.parametrize("name", ["x\0y", "\0", "\ud800", "é\udfff", LONG_NAME], ids=range(5))
+def test_search_finds_what_a_speaker_of_any_name_said(ledger: StoreLedger, name: str) -> None:
+    ledger.create("s")
+    add(ledger, "s", spoken("user", "The deploy of the osprey.", name=name))
+
+    assert ask(ledger, "deploy osprey") == ["The deploy of the osprey."]
+    get_index = getattr(ledger.store, "step_index", None)
+    assert get_index is None or get_index().catch_up(lambda _: None)  # otherwise each search reads all steps
 
 
 def test_search_prefers_the_speaker_of_a_question_with_the_word_of_a_label(ledger: StoreLedger) -> None:
@@ -613,6 +626,9 @@ def corrupt(path: Path, *statements: str) -> None:
         ("update search_state set value = 'x' where name = 'last'",),
         ("update search_state set value = '0.0' where name = 'version'",),
         ("delete from search_branches",),
+        ("delete from search_blocks",),
+        ("delete from search_steps",),
+        ("delete from search_state where name = 'turns'",),
     ],
 )
 def test_damaged_index_is_built_anew_and_loses_no_step(sqlite: SqliteLedger, path: Path, damage: Sequence[str]) -> None:
@@ -628,6 +644,42 @@ def test_damaged_index_is_built_anew_and_loses_no_step(sqlite: SqliteLedger, pat
     assert ask(ledger, "turnip")[0] == "A turnip, too."
     assert ask(ledger, "auth middleware") == before
     ledger.close()
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+@pytest.mark.parametrize(
+    "damage", ["delete from search_blocks", "delete from search_branches", "delete from search_steps"]
+)
+def test_index_without_rows_is_built_anew_once(
+    sqlite: SqliteLedger, path: Path, caplog: pytest.LogCaptureFixture, damage: str, *, is_open: bool
+) -> None:
+    bake(sqlite)
+    before = ask(sqlite, "auth middleware")
+    if not is_open:
+        sqlite.close()
+    corrupt(path, damage)
+
+    with closing(sqlite if is_open else open_sqlite(f"sqlite:///{path}")) as ledger:
+        found = [ask(ledger, "auth middleware") for _ in range(3)]
+
+    assert found == [before] * 3
+    assert caplog.text.count("is damaged and is built anew") == 1
+
+
+def test_index_of_which_steps_are_erased_is_not_damaged(ledger: StoreLedger, caplog: pytest.LogCaptureFixture) -> None:
+    bake(ledger)
+    assert ask(ledger, "dough")
+
+    ledger.delete("bread")
+    ledger.delete("auth")
+    assert ask(ledger, "onions") == ["Onions first."]
+    ledger.delete("soup")
+    assert ask(ledger, "onions") == []
+    ledger.create("new")
+    tell(ledger, "new", "A turnip, too.")
+
+    assert ask(ledger, "turnip") == ["A turnip, too."]
+    assert "damaged" not in caplog.text
 
 
 def test_index_of_many_steps_has_one_segment(sqlite: SqliteLedger, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

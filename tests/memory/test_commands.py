@@ -207,11 +207,39 @@ def test_doctor_names_a_damaged_list_of_forgotten_memories(cli: Cli, note: Path,
     assert note.exists()
 
 
+def test_add_refuses_a_text_that_would_not_be_read(cli: Cli, nexus_home: Path) -> None:
+    refused = cli("memory", "add", "word " * 13_200)
+    added = cli("memory", "add", "word " * 13_000)
+
+    assert (refused.code, added.code) == (2, 0)
+    assert "only 65,536 are read" in refused.err
+    assert len([*(nexus_home / "memory").iterdir()]) == 1
+    assert "left out" not in cli("memory", "list").err
+
+
 def test_add_refuses_a_secret(cli: Cli, nexus_home: Path) -> None:
     outcome = cli("memory", "add", f"The token is ghp_{'a1B2' * 9}.")
 
     assert outcome.code == 2
     assert "secret" in outcome.err
+    assert not (nexus_home / "memory").exists()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--title", f"sk-ant-api03-{'a1B2' * 9}"],
+        ["--source", "https://u:hunter2xyz@example.org/"],
+        ["--source", "https://u:pw@example.org/"],
+        ["--source", f"https://example.org/?api_key={'a1B2' * 9}"],
+    ],
+)
+def test_add_refuses_a_secret_in_its_title_and_its_source(cli: Cli, nexus_home: Path, options: list[str]) -> None:
+    outcome = cli("memory", "add", "Deploy on Fridays only.", *options)
+
+    assert outcome.code == 2
+    assert f"the {options[0]} has what looks like a secret" in outcome.err
+    assert not re.search("a1B2|hunter2", outcome.err)
     assert not (nexus_home / "memory").exists()
 
 

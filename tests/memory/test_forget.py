@@ -539,6 +539,19 @@ def test_forget_a_text_finds_both_forms_of_its_accents(cli: Cli, work: Path, sto
 
 
 @pytest.mark.parametrize(
+    "stored", ["n\u200bächtliche Wartung", "nächtl\u00adiche War\u2060tung", "nächtliche War\x08tung"]
+)
+@pytest.mark.parametrize("named", ["nächtliche Wartung", "nächt\u200bliche wartung"])
+def test_forget_a_text_finds_it_with_hidden_characters(cli: Cli, work: Path, stored: str, named: str) -> None:
+    talk(work, "one", f"The {stored} begins at noon.")
+    talk(work, "two", "We meet at noon.")
+
+    code, report = forget(cli, named)
+
+    assert (code, len(report["steps"])) == (0, 1)
+
+
+@pytest.mark.parametrize(
     ("text", "inside"),
     [
         ("ứng dụng", "cứng dụng"),

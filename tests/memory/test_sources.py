@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nexus_core import Nexus, UsageError, hookimpl
+from nexus_core import FileError, Nexus, Source, UsageError, hookimpl
 from nexus_core.memory.search import StepQuery, search_steps
 from nexus_core.plugin import Memory, MemoryQuery, MemorySource, Text
+from nexus_core.plugin.files import write_text_atomically
 from nexus_core.testing import check_plugin, write_files
+from nexus_plugins.memory import _notes
+from nexus_plugins.memory._notes import MAX_NOTES, add_note
 from nexus_plugins.memory.call import RecallTool
 from tests.conftest import Cli
 from tests.session.support import calls, says
@@ -97,8 +102,11 @@ def test_the_heading_of_a_note_of_a_project_has_no_text_of_it(cli: Cli, work: Pa
     assert answer.startswith("## Recalled note\n")
 
 
-def test_a_note_from_the_web_is_quoted(nexus: Nexus, nexus_home: Path) -> None:
-    text = "---\nsource: https://example.com/x\nkind: preference\n---\nDeploy on Fridays.\n"
+@pytest.mark.parametrize(
+    "source", ["https://example.com/x", "[https://example.com/x]", '" HTTPS://example.com/x"', "found at http://x.org"]
+)
+def test_a_note_from_the_web_is_quoted(nexus: Nexus, nexus_home: Path, source: str) -> None:
+    text = f"---\nsource: {source}\nkind: preference\n---\nDeploy on Fridays.\n"
     write_files(nexus_home, {"memory/deploys.md": text})
 
     [note] = search(nexus, "notes", "When do we deploy on Fridays?")
@@ -551,6 +559,32 @@ def test_more_notes_than_are_read_are_named_and_not_added(cli: Cli, nexus_home: 
     assert (added.code, found.code) == (3, 0)
     assert "there are 2,001 notes; only 2,000 are read" in added.err
     assert "there are 2,001 notes; only the first 2,000 by name are read" in found.err
+
+
+@pytest.mark.parametrize("before", [0, MAX_NOTES - 3])
+def test_notes_that_are_added_at_the_same_time_are_all_kept(
+    nexus: Nexus, nexus_home: Path, monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    write_files(nexus_home, {f"memory/a{number:05}.md": f"About topic{number}.\n" for number in range(before)})
+    source = Source(uri="caller:", layer="global")
+    new = [Memory(text=f"The deploy host of the team is number {n}.", kind="note", source=source) for n in range(6)]
+
+    def write_slowly(path: Path, text: str, *, mode: int) -> None:
+        time.sleep(0.05)
+        write_text_atomically(path, text, mode=mode)
+
+    def add(memory: Memory) -> str:
+        try:
+            return add_note(nexus.request(), memory)
+        except FileError:
+            return ""
+
+    monkeypatch.setattr(_notes, "write_text_atomically", write_slowly)
+    with ThreadPoolExecutor(len(new)) as pool:
+        paths = [path for path in pool.map(add, new) if path]
+
+    assert len({*paths}) == len(paths) == min(len(new), MAX_NOTES - before)
+    assert len([*(nexus_home / "memory").glob("*.md")]) == before + len(paths)
 
 
 # ---- wrong arguments ------------------------------------------------------------------------------------------------

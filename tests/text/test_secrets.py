@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nexus_core.text.safety import strip_all_hidden
 from nexus_core.text.secret_patterns import find_secrets
 from nexus_core.text.secrets import (
     SECRET_PLACEHOLDER,
@@ -183,6 +184,19 @@ def test_redaction_removes_every_known_shape(shape: str) -> None:
         assert not [secret for secret in secrets if secret in redacted.text], way
         assert redacted.counts.total() >= 1
         assert redact(redacted.text) == (redacted.text, Counter())
+
+
+@pytest.mark.acceptance("T10")
+@pytest.mark.parametrize("shape", [shape for shape, (text, _) in SAMPLES.items() if "\x1b" not in text])
+def test_redaction_removes_every_known_shape_with_hidden_characters(shape: str) -> None:
+    text, secrets = SAMPLES[shape]
+    divided = "\u200b".join(text)
+
+    redacted = redact(divided)
+
+    assert not [secret for secret in secrets if secret in strip_all_hidden(redacted.text)]
+    assert redacted.counts.total() >= 1
+    assert redact(redacted.text) == (redacted.text, Counter())
 
 
 @pytest.mark.acceptance("T10")

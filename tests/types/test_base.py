@@ -183,6 +183,36 @@ def test_what_it_does_not_make_is_left_to_the_standard_library() -> None:
         dataclass(frozen=True, slots=True)(type("Derived", (Point,), {}))
 
 
+@pytest.mark.parametrize(
+    ("types", "values", "problem"),
+    [
+        ({"a": int}, {"a": field(default=0, init=False)}, r"Value\.a is not an argument"),
+        ({"a": int, "b": dataclasses.InitVar[int]}, {}, r"Value\.b is an InitVar"),
+        ({"a": int, "b": "dataclasses.InitVar[int]"}, {"b": 1}, r"Value\.b is an InitVar"),
+        ({"a": int, "b": int}, {"a": 1}, r"Value\.b has no default and follows a"),
+        ({"a": int, "b": int}, {"a": field(default_factory=int)}, r"Value\.b has no default and follows a"),
+        ({"self": int}, {}, r"Value\.self has the name of an argument"),
+        ({"a": int}, {"__setattr__": object.__setattr__}, r"Value\.__setattr__ cannot be defined"),
+        ({"a": int}, {"__delattr__": object.__delattr__}, r"Value\.__delattr__ cannot be defined"),
+    ],
+)
+def test_class_that_is_not_supported_is_refused_when_it_is_defined(
+    types: dict[str, object], values: dict[str, object], problem: str
+) -> None:
+    body = {"__annotations__": types, "__module__": __name__, **values}
+
+    with pytest.raises(TypeError, match=problem):
+        dataclass(frozen=True, slots=True)(type("Value", (), body))
+
+
+def test_default_before_a_field_that_is_passed_by_name_is_allowed() -> None:
+    body = {"__annotations__": {"a": int, "b": int}, "a": 1, "b": field(kw_only=True)}
+    made: Any = dataclass(frozen=True, slots=True)(type("Value", (), body))
+    named: Any = dataclass(frozen=True, slots=True, kw_only=True)(type("Value", (), {**body, "b": field()}))
+
+    assert (made(b=2).a, named(b=2).a) == (1, 1)
+
+
 def test_fewer_methods_are_compiled_than_by_the_standard_library() -> None:
     program = (
         "import builtins, dataclasses\n"

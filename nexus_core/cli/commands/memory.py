@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -48,7 +49,7 @@ from nexus_core.memory.recall import (
 from nexus_core.request.memories import find_injectable_ids, list_injected_memories
 from nexus_core.text.console import format_count
 from nexus_core.text.safety import shorten, visible_line
-from nexus_core.text.secrets import redact
+from nexus_core.text.secrets import redact, secrets_in
 from nexus_core.types.memory import Memory
 from nexus_core.types.prompt import Source
 
@@ -58,6 +59,9 @@ if TYPE_CHECKING:
     from nexus_core.cli.commands.session.overview import DamagedSession
     from nexus_core.cli.context import CliContext
     from nexus_core.nexus import Nexus
+
+_PASSWORD = re.compile(r"[A-Za-z][\w+.-]*://[^/?#\s@]*:[^/?#\s]*@")
+"""The beginning of an address with a password, however short."""
 
 app = typer.Typer(
     help="Search, add and forget memories.",
@@ -194,7 +198,7 @@ def add(
 ) -> None:
     """Write a note into your own directory, or into the project's.
 
-    A project's notes are meant to be committed. A text with what looks like a secret is refused, and one that is noted
+    A project's notes are meant to be committed. What looks like a secret is refused, and a text that is noted
     already is not written again. A note that was forgotten is used again.
     """
     cli: CliContext = ctx.obj
@@ -206,11 +210,7 @@ def add(
         text = read_input_text(Path(), text)[1]
     if not text.strip():
         raise UsageError("there is nothing to note", hint="nexus memory add 'Deploy on Fridays only.'")
-    if counts := redact(text).counts:
-        raise UsageError(
-            f"the text has what looks like a secret ({', '.join(sorted(counts))}), so it is not written",
-            hint="leave the secret out: what is noted is sent to models",
-        )
+    _refuse_secrets(text, title, source)
     with open_ledger_nexus(ctx, ledger, writes=True) as nexus:
         view = MemoryCatalog(cli, nexus)
         store = next((each for each in map(view.sources.get, view.sources) if each.add is not None), None)
@@ -230,6 +230,27 @@ def add(
             cli.console.message("It was forgotten before, and is used again.")
         if not view.options.enabled:
             cli.console.message("Memory is off: `nexus config set memory.enabled true --global` has it sent.")
+
+
+def _refuse_secrets(text: str, title: str, source: str) -> None:
+    """Raise if a note has what looks like a secret.
+
+    Raises:
+        UsageError: Its text, title or source has one.
+    """
+    secrets = {"text": redact(text).counts, "--title": redact(title).counts, "--source": _find_source_secrets(source)}
+    for name, kinds in secrets.items():
+        if kinds:
+            raise UsageError(
+                f"the {name} has what looks like a secret ({', '.join(sorted(kinds))}), so it is not written",
+                hint="leave the secret out: what is noted is sent to models",
+            )
+
+
+def _find_source_secrets(source: str) -> set[str]:
+    """Return the kinds of secrets in a place. An address is checked as strictly as in a command."""
+    kinds = {*redact(source).counts}
+    return kinds or ({"password"} if _PASSWORD.match(source.strip()) or any(secrets_in([source])) else set())
 
 
 def _find_noted(cli: CliContext, view: MemoryCatalog, new: Memory) -> Memory | None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from nexus_core.plugin.ledgers import BranchPart
     from nexus_plugins.ledger._rows import ConnectedRows
 
-TABLES_VERSION = 5
+TABLES_VERSION = 6
 INDEX_VERSION = f"{TABLES_VERSION}.{IndexedText.get_version()}"
 """The version of tables and stems; an index of another version is dropped and built anew."""
 
@@ -69,6 +69,12 @@ _BLOCKS_BELOW = (
 _WHOLE = (
     "select coalesce(min(first), 0), coalesce(max(first + used), 0), coalesce(sum(turns), 0), coalesce(sum(words), 0)"
     " from search_blocks"
+)
+_COUNT_TURNS = "select coalesce(sum(turns), 0) from search_blocks"
+# One statement, because another program may index between two.
+_COMPARE_TURNS = (
+    f"select (select value from search_state where name = 'turns'), ({_COUNT_TURNS}),"  # noqa: S608 - constants
+    " exists (select 1 from search_branches), exists (select 1 from search_steps)"
 )
 _BRANCH = (
     "select number, session, directory, turns, words, position from search_branches where branch = ?"
@@ -112,7 +118,7 @@ _TIPS = "select t.branch, t.position, s.id, s.data from sessions s join steps t 
 
 _FAILURE = "failure"
 """The name of the state with the error that a search had in an index that was just built."""
-_NUMBERS = frozenset({"batches", "deletions", "directories", "last", "next"})
+_NUMBERS = frozenset({"batches", "deletions", "directories", "last", "next", "turns"})
 """Names of the state whose values are numbers."""
 _MAX_DIGITS = 15
 TABLES = (
@@ -334,6 +340,22 @@ class SqlStepIndex(ABC):
         self._current_at = version, unsearched
         return True
 
+    def require_turns(self) -> None:
+        """Raise if a table has lost its rows, inside `read` or `write`.
+
+        Raises:
+            LedgerError: The index has other turns than it has counted.
+        """
+        if not self._has_turns():
+            raise LedgerError("the search index is damaged: turns are missing")
+
+    def _has_turns(self) -> bool:
+        ((counted, turns, has_branches, has_steps),) = self.rows.fetch(_COMPARE_TURNS)
+        return counted == str(turns) and (turns == 0 or bool(has_branches and has_steps))
+
+    def _count_turns(self) -> str:
+        return str(self.rows.fetch(_COUNT_TURNS)[0][0])
+
     def _load_state_if_any(self) -> dict[str, str]:
         return self._load_state() if self.has_tables() else {}
 
@@ -352,7 +374,7 @@ class SqlStepIndex(ABC):
             self._clear_cache()
             self.drop_tables()
             self.create_tables()
-            state = {"version": INDEX_VERSION, "deletions": str(self.count_deletions()), "next": "1"}
+            state = {"version": INDEX_VERSION, "deletions": str(self.count_deletions()), "next": "1", "turns": "0"}
         return state
 
     def _index_batch(self) -> int:
@@ -363,6 +385,7 @@ class SqlStepIndex(ABC):
         if steps:
             # Every change of the tables changes the state, so that other programs read them again.
             state["batches"] = str(int(state.get("batches", 0)) + 1)
+            state["turns"] = self._count_turns()
             self._whole = None
             self._directories.clear()
         self.rows.run_many(_SAVE_STATE, [*state.items()])
@@ -505,7 +528,7 @@ class SqlStepIndex(ABC):
     def forget(self, names: Sequence[str]) -> None:
         """Inside `write`, remove the words of steps that are about to be erased."""
         state = self._load_state_if_any()
-        if not state:
+        if not state or not self._has_turns():
             self.drop_tables()
             return
         steps = [step for step in self.find_erased(names) if not self.is_pending(step, state)]
@@ -514,7 +537,7 @@ class SqlStepIndex(ABC):
             # Damaged: then only a new index is surely without its words.
             self.drop_tables()
             return
-        self.rows.run(_SAVE_STATE, "deletions", str(self.count_deletions()))
+        self.rows.run_many(_SAVE_STATE, [("deletions", str(self.count_deletions())), ("turns", self._count_turns())])
 
     def _remove_steps(self, steps: Sequence[IndexableStep]) -> set[Any]:
         """Remove the words of steps, and return the references of those that had any."""

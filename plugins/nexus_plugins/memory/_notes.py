@@ -12,9 +12,9 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_core import FileError, Finding, Source
+from nexus_core import FileError, Finding, Source, UsageError
 from nexus_core.plugin import Layer, Memory, SkippedFile
-from nexus_core.plugin.files import LayerReader, make_directories, real_path, write_text_atomically
+from nexus_core.plugin.files import LayerReader, directory_lock, make_directories, real_path, write_text_atomically
 from nexus_core.plugin.memory import rank_texts, read_forgotten_memories
 from nexus_core.plugin.text import FrontMatterError, read_front_matter, visible_line
 
@@ -77,25 +77,40 @@ def add_note(request: Request, memory: Memory) -> str:
 
     Raises:
         FileError: It cannot be written, or would not be read because there are too many.
+        UsageError: It would not be read because it is too long.
     """
     is_local = memory.source.layer == "local"
+    name = "-".join(re.findall(r"[^\W_]+", (memory.title or memory.text).casefold())[:MAX_NAME_WORDS]) or "note"
+    created = datetime.fromtimestamp(memory.time / 1000, tz=UTC).date().isoformat()
+    origin = "" if memory.source.uri == "caller:" else f"source: {json.dumps(memory.source.uri, ensure_ascii=False)}\n"
+    text = f"---\nkind: {memory.kind}\ncreated: {created}\n{origin}---\n{memory.text.strip()}\n"
+    if (size := len(text.encode(errors="surrogatepass"))) > MAX_NOTE_BYTES:
+        what = f"the note has {size:,} bytes in its file; only {MAX_NOTE_BYTES:,} are read, so it is not written"
+        raise UsageError(what, hint="make several notes of it")
     directory = (request.cwd / ".nexus3" if is_local else request.home) / DIRECTORY
     if is_local and not real_path(directory).is_relative_to(real_path(request.cwd)):
         hint = "remove the link, or leave out --project"
         raise FileError("a link leads out of the project, so nothing is written there", where=str(directory), hint=hint)
     make_directories(directory, mode=0o755 if is_local else 0o700)
+    with directory_lock(directory):  # another program may choose the same name
+        path = _choose_path(directory, name[:MAX_NAME_CHARACTERS])
+        write_text_atomically(path, text, mode=0o644 if is_local else 0o600)
+    return str(path)
+
+
+def _choose_path(directory: Path, name: str) -> Path:
+    """Return a path for a new note that no file has.
+
+    Raises:
+        FileError: There are too many notes.
+    """
     if (count := len(_list_names(str(directory)))) >= MAX_NOTES:
         hint = "delete notes that are no longer true"
         raise FileError(f"there are {count:,} notes; only {MAX_NOTES:,} are read", where=str(directory), hint=hint)
-    name = "-".join(re.findall(r"[^\W_]+", (memory.title or memory.text).casefold())[:MAX_NAME_WORDS]) or "note"
-    created = datetime.fromtimestamp(memory.time / 1000, tz=UTC).date().isoformat()
-    origin = "" if memory.source.uri == "caller:" else f"source: {json.dumps(memory.source.uri, ensure_ascii=False)}\n"
-    text = f"---\nkind: {memory.kind}\ncreated: {created}\n{origin}---\n{memory.text.strip()}\n"
     for number in range(1, MAX_NOTES):
-        path = directory / f"{name[:MAX_NAME_CHARACTERS]}{f'-{number}' if number > 1 else ''}.md"
-        if not path.exists():
-            write_text_atomically(path, text, mode=0o644 if is_local else 0o600)
-            return str(path)
+        path = directory / f"{name}{f'-{number}' if number > 1 else ''}.md"
+        if not os.path.lexists(path):
+            return path
     raise FileError("there are too many notes of that name", where=str(directory), hint="give it another --title")
 
 
@@ -239,8 +254,7 @@ def _read_note(layer: Layer, path: Path, text: str, findings: list[Finding]) -> 
     if created is None:
         what = f"its date must be like 2026-11-17, not {visible_line(str(head.get('created')))}"
         findings.append(Finding(_FINDING, what, path, line=_find_line(text, "created")))
-    origin = head.get("source", "")
-    is_web = isinstance(origin, str) and _WEB.match(origin) is not None
+    is_web = _WEB.search(str(head.get("source", ""))) is not None  # it may be a list of several
     return Memory(
         text=stripped,
         # A file of a project is never a rule of the user.

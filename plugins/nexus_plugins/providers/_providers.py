@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from nexus_core import ConfigError, MessageError, get_dialect
 from nexus_core.plugin import Provider, ProviderReply, ProviderToolCall, ProviderUsage, TextDelta
+from nexus_core.plugin.text import is_variable_name
 from nexus_plugins.providers._addresses import find_address_error
 from nexus_plugins.providers._connection_pool import CONNECTIONS
 from nexus_plugins.providers._endpoint import RESEND_HINT, EndpointClient, ModelEndpoint, read_provider_settings
 from nexus_plugins.providers._formats import FORMATS
-from nexus_plugins.providers._secrets import NOT_A_VARIABLE, is_variable_name, is_variable_set
+from nexus_plugins.providers._secrets import NOT_A_VARIABLE, is_variable_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,9 +62,9 @@ def _build_endpoint(loaded: LoadedLayers, api: str) -> ModelEndpoint:
     base_url = loaded.settings.get("provider.base_url") if is_meant else None
     key_env = loaded.settings.get("provider.api_key_env") if is_meant else None
     if isinstance(base_url, str) and (error := find_address_error(base_url)):
-        raise ConfigError(f"provider.base_url {error}", where="provider.base_url")
+        raise ConfigError(f"provider.base_url {error}", where=_locate_setting(loaded, "base_url"))
     if isinstance(key_env, str) and not is_variable_name(key_env):
-        raise ConfigError(f"provider.api_key_env {NOT_A_VARIABLE}", where="provider.api_key_env")
+        raise ConfigError(f"provider.api_key_env {NOT_A_VARIABLE}", where=_locate_setting(loaded, "api_key_env"))
     if not isinstance(base_url, str) and not isinstance(key_env, str):
         # A key in its usual variable is for the maker of the API; no other address gets it by default.
         names = KEY_VARIABLES[api]
@@ -74,6 +75,12 @@ def _build_endpoint(loaded: LoadedLayers, api: str) -> ModelEndpoint:
         key_env=key_env if isinstance(key_env, str) else None,
         timeout=SILENCE_SECONDS,
     )
+
+
+def _locate_setting(loaded: LoadedLayers, key: str) -> str:
+    """Return file, line and column of a setting of `provider`, or its name."""
+    origins = loaded.settings.origins.get(f"/provider/{key}", ())
+    return next((f"{each.path}:{each.line}:{each.column}" for each in origins[:1]), f"provider.{key}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from nexus_core.plugin import redact
@@ -19,11 +18,6 @@ _PLACEHOLDER = "[key]"
 
 NOT_A_VARIABLE = "must be the name of an environment variable, not a value"
 """The fault of a setting that names a variable."""
-
-
-def is_variable_name(name: str) -> bool:
-    """Return True if an environment variable can have a name."""
-    return re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}", name) is not None
 
 
 class Secret:

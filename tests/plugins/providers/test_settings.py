@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -100,6 +101,11 @@ def test_an_endpoint_without_a_model_has_that_of_compactions_or_none_of_its_own(
         ({"api": "cohere"}, "api must be one of"),
         ({"api": "openai", "modell": "x"}, "did you mean 'model'?"),
         ({"api": "openai", "key_env": "sk-abc"}, "must be the name of an environment variable, not a value"),
+        (
+            {"api": "openai", "key_env": "sk_live_ABCDEFGHIJKLMNOP1234567890"},
+            "must be the name of an environment variable",
+        ),
+        ({"api": "openai", "headers": {"X": "AIzaSyABCDEFGHIJKLMNOPQRSTUVWXYZ0123456"}}, "must be the name of an env"),
         ({"api": "openai", "headers": {"X": "a b"}}, "must be the name of an environment variable, not a value"),
         ({"api": "openai", "headers": {"X: Y": "A"}}, "a name that cannot be set here"),
         ({"api": "openai", "headers": {"Host": "A"}}, "a name that cannot be set here"),
@@ -393,16 +399,48 @@ def test_an_endpoint_has_the_defaults_of_its_settings() -> None:
     assert Endpoint(api="openai").to_endpoint() == ModelEndpoint(api="openai")
 
 
-@pytest.mark.parametrize("value", ["sk-0123456789 abcdef", "1KEY", ""])
-def test_a_key_in_place_of_the_name_of_its_variable_is_refused_and_not_repeated(
-    make_nexus: MakeNexus, nexus_home: Path, value: str
+KEY_FAULT = "must be the name of an environment variable, not a value"
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "fault"),
+    [
+        ("api_key_env", "sk-0123456789 abcdef", KEY_FAULT),
+        ("api_key_env", "sk_live_ABCDEFGHIJKLMNOP1234567890", KEY_FAULT),
+        ("api_key_env", f"gsk_{'a1B2' * 12}", KEY_FAULT),
+        ("api_key_env", "1KEY", KEY_FAULT),
+        ("api_key_env", "", KEY_FAULT),
+        ("base_url", "", "must begin with https:// and the name of a server"),
+        ("base_url", "127.0.0.1:1/v1", "must begin with https:// and the name of a server"),
+        ("base_url", "https://u:pw7@example.org/v1", "must not contain a password"),
+    ],
+)
+def test_setting_of_the_provider_is_refused_with_its_line_and_not_repeated(
+    make_nexus: MakeNexus, nexus_home: Path, cli: Cli, *, setting: str, value: str, fault: str
 ) -> None:
-    provider = {"provider": "openai", "model": "m", "base_url": "http://127.0.0.1:1/v1", "api_key_env": value}
-    write_files(nexus_home, {"config.json": json.dumps({"provider": provider})})
-    nexus = make_nexus()
+    provider = {"provider": "openai", "model": "m", "base_url": "http://127.0.0.1:1/v1", setting: value}
+    write_files(nexus_home, {"config.json": json.dumps({"provider": provider}, indent=1)})
 
     with pytest.raises(ConfigError) as caught:
+        make_nexus().load()
+    validated = cli("config", "validate")
+
+    assert f"provider.{setting}: {fault}" in str(caught.value)
+    assert re.search(r"config\.json:[56]:", caught.value.where or "")
+    assert validated.code == 1
+    assert validated.err.endswith("1 file, 1 fault.\n")
+    assert fault in validated.out
+    for text in (str(caught.value), caught.value.report, validated.out):
+        assert setting != "api_key_env" or not value or value not in (text or "")
+        assert "pw7" not in (text or "")
+
+
+def test_address_that_needs_encryption_is_refused_with_its_line(make_nexus: MakeNexus, nexus_home: Path) -> None:
+    provider = {"provider": "openai", "model": "m", "base_url": "http://example.org/v1"}
+    write_files(nexus_home, {"config.json": json.dumps({"provider": provider}, indent=1)})
+    nexus = make_nexus()
+
+    with pytest.raises(ConfigError, match=r"provider\.base_url must begin with https://") as caught:
         nexus.host.providers(nexus.load())
 
-    expected = "provider.api_key_env must be the name of an environment variable, not a value"
-    assert str(caught.value) == f"{expected}\n  at provider.api_key_env"
+    assert re.search(r"config\.json:5:\d+$", caught.value.where or "")

@@ -147,12 +147,17 @@ class PostgresStepIndex(SqlStepIndex):
         return bool(self.rows.fetch(_HAS_TABLES)[0][0])
 
     def is_current(self, state: Mapping[str, str], unsearched: Sequence[BranchPart]) -> bool:  # noqa: ARG002 - it compares sessions
-        """Return True if the index has all steps, and none that was erased since, inside `read`."""
+        """Return True if the index has all steps, and none that was erased since, inside `read`.
+
+        Raises:
+            LedgerError: Turns are missing.
+        """
         if int(state["deletions"]) != self.count_deletions():
             return False
         now = time.monotonic()
         if self._checked and now - self._checked < _CHECK_SECONDS:
             return True
+        self.require_turns()
         if self.rows.fetch(_STALE_SESSIONS, 1):
             return False
         self._checked = now

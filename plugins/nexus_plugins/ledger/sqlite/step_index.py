@@ -143,7 +143,11 @@ class SqliteStepIndex(SqlStepIndex):
             state: The state of the index.
             unsearched: Parts of branches of which a few new steps may be missing: a session that searches after each
                 of its turns does not find them anyway, and indexing some at once costs little more than one.
+
+        Raises:
+            LedgerError: Turns are missing.
         """
+        self.require_turns()
         indexed = int(state.get("last", 0))
         ((last, deletions, indexed_id),) = self.rows.fetch(_ROWS, indexed)
         if indexed != (last or 0):
