@@ -7,6 +7,7 @@ merge.py          merged settings of all layers, each value with its origins
 schema.py         pydantic models of config.json
 validate.py       validation of settings against the schema, their names and defaults
 durations.py      numbers of seconds, checked
+addresses.py      checks of the addresses of servers, their hosts and ports
 servers.py        MCP servers in the formats of many tools, normalized to one
 edit.py           changes of one setting in its file, with every other byte kept
 excerpt.py        excerpts of a file in error messages

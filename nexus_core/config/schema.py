@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from nexus_core.config.addresses import find_address_error
 from nexus_core.text.safety import visible_line
 from nexus_core.text.secrets import is_variable_name
 from nexus_core.types.budget import MAX_TOKEN_FACTOR, MIN_TOKEN_FACTOR
@@ -39,8 +39,8 @@ class ProviderConfig(StrictModel):
     @field_validator("base_url")
     @classmethod
     def _validate_address(cls, url: str | None) -> str | None:
-        if url is not None and (fault := _find_address_fault(url)):
-            raise ValueError(fault)
+        if url is not None and (error := find_address_error(url, allow_http=True)):  # some providers may have it
+            raise ValueError(error)
         return url
 
     @field_validator("api_key_env")
@@ -49,18 +49,6 @@ class ProviderConfig(StrictModel):
         if name is not None and not is_variable_name(name):
             raise ValueError("must be the name of an environment variable, not a value")
         return name
-
-
-def _find_address_fault(url: str) -> str:
-    """Return the error in an address that no provider can use, or "". It never repeats the address."""
-    try:
-        parts = urlsplit(url)
-        _ = parts.port  # raises ValueError for an invalid port
-    except ValueError:
-        return "is not an address"
-    if parts.scheme not in ("https", "http") or not parts.hostname:
-        return "must begin with https:// and the name of a server"
-    return "must not contain a password; name an environment variable in api_key_env" if "@" in parts.netloc else ""
 
 
 Price = Annotated[float, Field(ge=0, lt=1e9, allow_inf_nan=False)]

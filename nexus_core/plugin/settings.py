@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from nexus_core.lazy_names import make_lazy
 
 if TYPE_CHECKING:
+    from nexus_core.config.addresses import find_address_error, get_authority, get_host, is_encrypted
     from nexus_core.config.durations import require_seconds
     from nexus_core.config.edit import remove_value, set_value
     from nexus_core.config.load import JsonDocument, setting_error
@@ -33,6 +34,10 @@ _HOMES = {
     "clear_for_start": "nexus_core.layers.approval:clear_for_start",
     "describe_server": "nexus_core.trust.fingerprint:describe_server",
     "explain": "nexus_core.layers.explain:explain",
+    "find_address_error": "nexus_core.config.addresses:find_address_error",
+    "get_authority": "nexus_core.config.addresses:get_authority",
+    "get_host": "nexus_core.config.addresses:get_host",
+    "is_encrypted": "nexus_core.config.addresses:is_encrypted",
     "is_unchanged": "nexus_core.trust.coverage:is_unchanged",
     "normalize_servers": "nexus_core.config.servers:normalize_servers",
     "require_seconds": "nexus_core.config.durations:require_seconds",
@@ -54,6 +59,10 @@ __all__ = [
     "clear_for_start",
     "describe_server",
     "explain",
+    "find_address_error",
+    "get_authority",
+    "get_host",
+    "is_encrypted",
     "is_unchanged",
     "normalize_servers",
     "pointer_to",

@@ -8,7 +8,6 @@ _command.py          a summarizer that runs a program
 _summarizers.py      the summarizers that the settings name, and findings about them
 _secrets.py          API keys from environment variables, masked in every text
 _settings.py         settings under `plugins.providers`
-_addresses.py        checks of addresses
 
 Keys come from environment variables that the settings name. Only the user's own settings say where anything goes.
 """

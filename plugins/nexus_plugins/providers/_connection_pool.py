@@ -16,7 +16,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from nexus_plugins.providers._addresses import is_encrypted
+from nexus_core.plugin.settings import is_encrypted
 
 if TYPE_CHECKING:
     import ssl

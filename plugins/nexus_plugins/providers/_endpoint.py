@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_core import MissingExtraError, ProviderError, __version__
 from nexus_core.plugin import CancelSignal, Extra
-from nexus_plugins.providers._addresses import get_authority
+from nexus_core.plugin.settings import get_authority
 from nexus_plugins.providers._connection_pool import open_response
 from nexus_plugins.providers._formats import (
     FORMATS,

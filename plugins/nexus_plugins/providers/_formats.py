@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from nexus_core import Message, MessageError, get_dialect
 from nexus_core.plugin import ReasoningDelta, TextDelta, estimate
-from nexus_plugins.providers._addresses import get_host
+from nexus_core.plugin.settings import get_host
 from nexus_plugins.providers._secrets import Secret
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from nexus_core import ConfigError, MessageError, get_dialect
 from nexus_core.plugin import Provider, ProviderReply, ProviderToolCall, ProviderUsage, TextDelta
+from nexus_core.plugin.settings import find_address_error
 from nexus_core.plugin.text import is_variable_name
-from nexus_plugins.providers._addresses import find_address_error
 from nexus_plugins.providers._connection_pool import CONNECTIONS
 from nexus_plugins.providers._endpoint import RESEND_HINT, EndpointClient, ModelEndpoint, read_provider_settings
 from nexus_plugins.providers._formats import FORMATS

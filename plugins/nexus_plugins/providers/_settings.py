@@ -7,9 +7,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from nexus_core.plugin.settings import StrictModel
+from nexus_core.plugin.settings import StrictModel, find_address_error
 from nexus_core.plugin.text import is_variable_name
-from nexus_plugins.providers._addresses import find_address_error
 from nexus_plugins.providers._endpoint import ModelEndpoint
 from nexus_plugins.providers._formats import RESERVED_HEADERS
 from nexus_plugins.providers._secrets import NOT_A_VARIABLE

@@ -16,12 +16,12 @@ import pytest
 from pydantic import ValidationError
 
 from nexus_core import ConfigError, Nexus, NexusError
+from nexus_core.config.addresses import find_address_error
 from nexus_core.config.merge import merge_configs
 from nexus_core.plugin import LoadedLayers
 from nexus_core.testing import write_files
 from nexus_core.testing.fixtures import MakeNexus
 from nexus_plugins.providers import nexus_summarizers
-from nexus_plugins.providers._addresses import find_address_error
 from nexus_plugins.providers._endpoint import ModelEndpoint
 from nexus_plugins.providers._settings import Endpoint, ProvidersSettings
 from nexus_plugins.providers._summarizers import EndpointSummarizer, find_command

@@ -24,7 +24,7 @@ def find_address_error(url: str, *, allow_http: bool = False) -> str:
     errors = {
         "contains a character that cannot be in an address": _FORBIDDEN_CHARACTERS.search(url),
         "must begin with https:// and the name of a server": parts.scheme not in _SCHEMES or not parts.hostname,
-        "must not contain a password; name an environment variable in key_env or headers": "@" in parts.netloc,
+        "must not contain a password; name the environment variable that holds the key": "@" in parts.netloc,
         "must not have anything after a ? or #": "?" in url or "#" in url,
         "must begin with https://, or others could read the key; allow_http permits that": is_unencrypted,
     }
