@@ -189,11 +189,17 @@ _REPEATED = re.compile(
 )
 """Words with which a task is one for all turns: "I want you to ask before you push"."""
 _PRESENT = re.compile(r"\b(?:this|these|here|now|current(?:ly)?|today|for the moment)\b", re.IGNORECASE)
+_LASTING_WORD = re.compile(
+    r"\b(?:from now on|in (?:the )?future|by default|every time|whenever|ever|as a rule|always|never|remember|want"
+    r"|prefer|like|expect)\b",
+    re.IGNORECASE,
+)
+"""Words of which each lasting rule and each wish has one."""
 
 
 def find_lasting_rules(text: str) -> Iterator[str]:
     """Yield the rules of a user message that hold beyond their turn."""
-    if _LASTING.search(text) or _WISH.search(text):
+    if _LASTING_WORD.search(text):  # most messages have none, and need not be split
         for sentence in find_rules(text):
             if _is_lasting(sentence) and not sentence.rstrip().endswith("?"):
                 yield sentence

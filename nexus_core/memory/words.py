@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-WORDS_VERSION = 4
+WORDS_VERSION = 5
 """The version of stems and facets, stored with each index."""
 MAX_WORD_CHARACTERS = 40
 """Longer words are cut: digests and base64 would fill the index, and their ends are not searched for."""

@@ -97,6 +97,18 @@ def test_rule_that_lasts_is_an_order_or_a_wish_for_all_turns(rule: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "Thanks for the help\nAlways run the tests first.",
+        "- One commit each\n- Always run the tests first.",
+        "Is it done? Always run the tests first.",
+    ],
+)
+def test_rule_that_lasts_is_found_where_a_line_or_sentence_begins(text: str) -> None:
+    assert list(find_lasting_rules(text)) == ["Always run the tests first."]
+
+
+@pytest.mark.parametrize(
     "sentence",
     [
         "Hey Claude, I'd like your help with refactoring the timeline filtering so that we hide the group.",
