@@ -65,6 +65,10 @@ SNIPPET_CHARACTERS = 240
 """Characters of a snippet, unless a query says otherwise."""
 MAX_ANSWER_CHARACTERS = 300
 """Characters of the question or answer beside a hit."""
+UNKNOWN_SENDER = "\0"
+"""The sender of a worker whose parent is deleted: it has no turn of anybody, and its turns are found by none."""
+MAX_SPAWNING_TURNS = 100
+"""Turns of a session, from the newest, among which the one that created a worker is looked for."""
 MAX_SENDER_RESULTS = 400
 """Turns that are ranked if those of other senders are among the first ones."""
 MIN_REPEATED_CHARACTERS = 40
@@ -211,17 +215,17 @@ def search_steps(ledger: Ledger, query: StepQuery, *, advance: Advance = ignore_
 
 
 def map_facet_steps(
-    ledger: Ledger, query: StepQuery, read: Callable[[Step, str], T], cache: MutableMapping[IndexedStep, T]
-) -> list[T]:
-    """Apply a function to each step with a facet, newest first.
+    ledger: Ledger, query: StepQuery, read: Callable[[Step], T], cache: MutableMapping[IndexedStep, T]
+) -> list[tuple[T, str]]:
+    """Apply a function to each step with a facet, and name its session, newest first.
 
-    Only steps that are not in the cache are read. The index says which steps there are, so that steps which others
-    appended are found, and those that were deleted or forgotten are not.
+    Only steps that are not in the cache are read. The index says which steps and sessions there are, so that steps that
+    others appended are found, and those that were deleted or forgotten are not.
 
     Args:
         ledger: The ledger.
         query: The facets, the scope, and the maximum number of steps.
-        read: Called with a step and the name of its session.
+        read: Called with a step.
         cache: Results by the facts of the step; entries of steps that are gone stay until it is cleared.
 
     Raises:
@@ -230,7 +234,7 @@ def map_facet_steps(
     _check_query(query)
     excluded = _find_excluded_parts(ledger, query)
 
-    def list_results(index: StepIndex, read_steps: StepReader) -> list[T]:
+    def list_results(index: StepIndex, read_steps: StepReader) -> list[tuple[T, str]]:
         scope = _find_scope(ledger, index, query, excluded)
         stems = [build_facet_stem(facet) for facet in query.facets]
         places = {place >> 1 for found in index.find_postings(stems, scope.spans, query.limit) for place in found}
@@ -239,12 +243,10 @@ def map_facet_steps(
         held = sorted(held, key=lambda each: (-each.facts.created, -each.id))[: query.limit]
         new = [each for each in held if each.facts not in cache]
         if new:
-            names = _name_sessions(ledger, index, query, {each.id >> TURN_BITS for each in new})
             steps = read_steps(new)
-            for each in new:
-                if each.id in steps:
-                    cache[each.facts] = read(steps[each.id], names[each.id >> TURN_BITS])
-        return [cache[each.facts] for each in held if each.facts in cache]
+            cache.update((each.facts, read(steps[each.id])) for each in new if each.id in steps)
+        names = _name_sessions(ledger, index, query, {each.id >> TURN_BITS for each in held}) if held else {}
+        return [(cache[each.facts], names[each.id >> TURN_BITS]) for each in held if each.facts in cache]
 
     return _read_index(ledger, list_results, ignore_progress, unsearched=excluded)
 
@@ -369,6 +371,45 @@ def find_sender(ledger: Ledger, turn: str) -> str:
     """Return the sender of the message that opened a turn, or ""."""
     step = ledger.step(turn)
     return "" if step is None else read_sender(step)
+
+
+def find_session_sender(ledger: Ledger, name: str) -> str:
+    """Return the sender of those messages of a session that have none.
+
+    For a worker, it is the sender of the message for which it was created, `UNKNOWN_SENDER` if that is not known any
+    more; for other sessions, "".
+    """
+    record = ledger.session(name) if name else None
+    seen: set[str] = set()
+    while record is not None and record.label not in seen:
+        stored, parent = record.payload.sender, record.payload.parent
+        if stored is not None or parent is None:
+            return stored or ""
+        maker = ledger.session(parent)  # an older version stored the parent only
+        if maker is None or maker.created > record.created:
+            return UNKNOWN_SENDER
+        sender = find_sender(ledger, _find_spawning_turn(ledger, record, maker))
+        if sender:
+            return sender
+        seen.add(record.label)
+        record = maker
+    return ""
+
+
+def _find_spawning_turn(ledger: Ledger, worker: SessionRecord, maker: SessionRecord) -> str:
+    """Return the turn of a session in which it created a worker, or ""."""
+    call = worker.payload.call
+    step = None if call is None else ledger.step(call.step)
+    if step is not None:
+        return step.turn
+    name = maker.tip
+    for _ in range(MAX_SPAWNING_TURNS):
+        step = None if name is None else ledger.step(name)
+        opening = None if step is None else ledger.step(step.turn)
+        if opening is None or opening.created <= worker.created:
+            break
+        name = opening.parent
+    return "" if step is None else step.turn
 
 
 def read_sender(step: Step) -> str:

@@ -12,6 +12,7 @@ from weakref import ref
 
 from nexus_core.compaction.trigger import find_trigger, read_compaction_options
 from nexus_core.errors import ConfigError, ConflictError, FileError, LedgerError, NexusError, SessionExistsError
+from nexus_core.memory.search import find_session_sender, read_sender
 from nexus_core.request.build import build_request, plan_call
 from nexus_core.request.cache_report import get_cache_report
 from nexus_core.request.input import PROFILE_FIELD, inherit_user_profile
@@ -427,7 +428,9 @@ class SessionThread:
         head, payload = (record.head, record.payload) if record else (None, SessionPayload())
         if at is not None:
             head = find_turn_end(self._ledger, record or SessionRecord(label=self.label), at).id
-        payload = payload.without("parent", "call")  # it answers no tool call
+        if payload.parent is not None:  # a fork answers no tool call, and an agent wrote its messages
+            sender = find_session_sender(self._ledger, self.label)
+            payload = payload.replace(sender=sender).without("parent", "call")
         forgotten = [] if record is None or head is None else self._build_inherited_forget_steps(record, head)
         # One transaction: a fork that was created alone would send again what was forgotten since.
         self._ledger.create(label, head=head, origin=self.label, data=payload.to_json(), steps=forgotten)
@@ -468,6 +471,8 @@ class SessionThread:
             made = made.replace(mode=mode)
         options = read_worker_options(orders, self._given_tools(state, settings), self.runtime.dialects)
         made = made.replace(model=options.model or self.model(state, settings))
+        asked = "" if state.turn is None else read_sender(state.turn.steps[0])
+        made = made.replace(sender=asked or find_session_sender(self._ledger, self.label))
         record = create_worker(self.runtime, self.label, state, orders, made)
         return SessionThread(self.runtime, record.label, options)
 

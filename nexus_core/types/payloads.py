@@ -710,6 +710,8 @@ class SessionPayload(Payload):
         inherits: The directories whose instructions a worker reads, its own last; None for other sessions.
         parent: The session that created a worker; None for other sessions.
         call: The tool call that a worker's final reply answers; None for none.
+        sender: The sender of the message for which a worker was created, "" for none, also in its forks; None for other
+            sessions, and for workers of older versions.
         transcript: The transcript that it was imported from; None if it was not.
         framework: The framework whose adapter created it and keeps its state there; "" for none.
     """
@@ -729,8 +731,16 @@ class SessionPayload(Payload):
     inherits: tuple[str, ...] | None = _decoded(_read_optional_texts, list)
     parent: str | None = _plain(str)
     call: ToolCallKey | None = _decoded(_read_call_key, list)
+    sender: str | None = _plain(str)
     transcript: TranscriptPayload | None = _decoded(_read_transcript, Payload.to_json)
     framework: str = _plain(str, "")
+
+    @property
+    def is_subagent(self) -> bool:
+        """True for a worker, its forks and an imported subagent: an agent writes their user messages."""
+        about = self.transcript
+        is_imported = about is not None and (about.kind == "subagent" or bool(about.agent))
+        return self.parent is not None or self.sender is not None or is_imported
 
 
 class SessionPayloadMixin:

@@ -151,13 +151,13 @@ def test_steps_with_a_facet_are_read_once_and_the_newest_first(ledger: StoreLedg
     cache: dict[IndexedStep, str] = {}
     read: list[str] = []
 
-    def read_text(step: Step, _session: str) -> str:
+    def read_text(step: Step) -> str:
         read.append(step.id)
         return step.messages[0].content
 
     def list_rules(**scope: object) -> list[str]:
         query = StepQuery(text="", facets=("rule",), **scope)  # type: ignore[arg-type]
-        return map_facet_steps(ledger, query, read_text, cache)
+        return [text for text, _ in map_facet_steps(ledger, query, read_text, cache)]
 
     assert list_rules() == ["Always use tabs in the parser."]
     add(ledger, "s", spoken("user", "Never push on Fridays, please.", created=2_000_000))
@@ -173,11 +173,11 @@ def test_forgotten_step_is_not_among_those_with_a_facet(ledger: StoreLedger) -> 
     step = add(ledger, "s", spoken("user", "Always use tabs in the parser."))
     cache: dict[IndexedStep, str] = {}
     query = StepQuery(text="", facets=("rule",))
-    assert map_facet_steps(ledger, query, lambda _, session: session, cache) == ["s"]
+    assert map_facet_steps(ledger, query, lambda step: step.id, cache) == [(step.id, "s")]
 
     forget(ledger, "s", step.id)
 
-    assert map_facet_steps(ledger, query, lambda _, session: session, cache) == []
+    assert map_facet_steps(ledger, query, lambda step: step.id, cache) == []
 
 
 def test_search_shows_what_a_session_repeats_once(ledger: StoreLedger) -> None:

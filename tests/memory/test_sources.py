@@ -251,6 +251,40 @@ def test_what_an_agent_tells_its_worker_is_no_rule(nexus: Nexus) -> None:
     assert search(nexus, "preferences", "run the linter") == []
 
 
+def test_what_an_agent_tells_its_worker_is_no_rule_in_a_fork_of_the_worker(nexus: Nexus) -> None:
+    worker = nexus.session("earlier", model="gpt-4o").spawn("Build it well", name="worker")
+    worker.ask("Always run the linter before you commit.")
+    worker.record(says("Fine."))
+    worker.fork("fork")
+
+    nexus.delete_session("worker")
+
+    assert search(nexus, "preferences", "run the linter") == []
+
+
+def test_what_an_agent_tells_an_imported_subagent_is_no_rule(cli: Cli, work: Path, tmp_path: Path) -> None:
+    asked = {"role": "user", "content": "Always run the linter before you commit."}
+    line = {"type": "user", "uuid": "1", "sessionId": "s1", "cwd": str(work), "message": asked}
+    for name, extra in (("user", {}), ("agent", {"isSidechain": True, "agentId": "ag1"})):
+        lines = [line | {"sessionId": name} | extra, {"type": "assistant", "uuid": "2", "parentUuid": "1"} | extra]
+        lines[1] |= {"sessionId": name, "message": {"role": "assistant", "content": [{"type": "text", "text": "Yes."}]}}
+        file = tmp_path / f"{name}.jsonl"
+        file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+        assert cli("session", "import", str(file)).code == 0
+
+    with Nexus(work, defaults=False) as nexus:
+        assert [each.session for each in search(nexus, "preferences", "run the linter")] == ["claude-user"]
+
+
+def test_rule_follows_its_session_to_a_new_name_without_a_restart(nexus: Nexus) -> None:
+    say(nexus, "earlier", "Always run the linter before you commit.")
+    assert [each.session for each in search(nexus, "preferences", "run the linter")] == ["earlier"]
+
+    nexus.ledger.rename("earlier", "later")
+
+    assert [each.session for each in search(nexus, "preferences", "run the linter")] == ["later"]
+
+
 def test_rule_that_another_program_recorded_is_found_and_a_deleted_one_is_not(nexus: Nexus) -> None:
     say(nexus, "first", "Always run the linter before you commit.")
     assert [each.session for each in search(nexus, "preferences", "May I commit, linter?")] == ["first"]
