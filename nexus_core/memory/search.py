@@ -7,7 +7,7 @@ import os
 import re
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from logging import getLogger
 from math import inf
 from types import NoneType
@@ -93,7 +93,8 @@ class StepQuery:
         facets: Only steps with one of these facts; () for all.
         since, until: Only steps made at that time or later, and before that time, in milliseconds since 1970.
         exclude_sessions: Sessions whose turns are no results, such as the one that asks. Unknown names are ignored.
-        sender: Only turns whose user message has that sender, "" for one without a sender; None for all.
+        sender: Only turns whose user message has that sender, "" for one without a sender; None for all. Messages to a
+            worker have the sender of the one for which it was created.
         with_answers: True to read the question before a hit that answers it, and the answer after one that asks.
         min_share: Only hits with at least that share of the best score, so that others are not read; 0 for all.
         only_evident: Only hits from `SearchResult.evident_score` on, and none of a result that is not evident.
@@ -569,6 +570,13 @@ def _build_result(
     names = _name_sessions(
         ledger, index, query, {*numbers, *(each.id >> TURN_BITS for each in ranking.turns[: query.limit])}
     )
+    find_default_sender = lru_cache(maxsize=None)(partial(find_session_sender, ledger))
+
+    def is_own(step: Step, session: str) -> bool:
+        """True if the sender of the query opened the turn of a step."""
+        sender = _read_turn_sender(ledger, step) or find_default_sender(session)
+        return sender == query.sender and sender != UNKNOWN_SENDER
+
     words = {word.stem: word.text for word in find_query_words(query.text)}
     hits: dict[tuple[str, str], StepHit] = {}
     quoted: set[str] = set()
@@ -582,13 +590,13 @@ def _build_result(
             break
         at += len(best)
         steps = read_steps(best)
+        if unnamed := {each.id >> TURN_BITS for each in best} - names.keys():
+            names |= _name_sessions(ledger, index, query, unnamed)
         if query.sender is not None:
-            own = {id_: step for id_, step in steps.items() if _read_turn_sender(ledger, step) == query.sender}
+            own = {id_: step for id_, step in steps.items() if is_own(step, names[id_ >> TURN_BITS])}
             others += len(steps) - len(own)
             steps = own
         others_said = _read_answers(index, best, steps, read_steps, set(words)) if query.with_answers else {}
-        if unnamed := {each.id >> TURN_BITS for each in best} - names.keys():
-            names |= _name_sessions(ledger, index, query, unnamed)
         for each in best:
             if each.id in steps and steps[each.id].id not in quoted:
                 hit = _build_hit(each, steps[each.id], names, words, query)
