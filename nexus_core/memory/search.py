@@ -87,7 +87,8 @@ class StepQuery:
     Attributes:
         text: The question: any text of any length.
         session: Only that session, by its name; None for all.
-        directory: Only sessions that work in that directory or below it; None for all.
+        directory: Only turns that were made in that directory or below it; None for all.
+        below: False to leave out the turns that were made below the directory.
         roles: Only turns whose first message has one of these roles; () for all.
         kinds: Only steps of these kinds; () for all.
         facets: Only steps with one of these facts; () for all.
@@ -105,6 +106,7 @@ class StepQuery:
     text: str
     session: str | None = None
     directory: str | None = None
+    below: bool = True
     roles: tuple[str, ...] = ()
     kinds: tuple[StepKind, ...] = ()
     facets: tuple[StepFacet, ...] = ()
@@ -433,6 +435,7 @@ _FIELD_TYPES: Mapping[str, tuple[tuple[type, ...], str]] = {
     "until": _TIME,
     "exclude_sessions": ((tuple, list), "a list: ['name']"),
     "sender": ((str, NoneType), "a text"),
+    "below": _FLAG,
     "with_answers": _FLAG,
     "only_evident": _FLAG,
     "min_share": ((int, float), "a number from 0 to 1"),
@@ -502,10 +505,10 @@ def _find_scope(ledger: Ledger, index: StepIndex, query: StepQuery, excluded: Se
     if query.session is not None:
         spans = index.find_parts(_find_session_parts(ledger, query.session))
         if query.directory is not None:
-            inside = index.find_directory(os.path.abspath(query.directory))  # noqa: PTH100 - as sessions record it
+            inside = index.find_directory(os.path.abspath(query.directory), below=query.below)  # noqa: PTH100 - as sessions record it
             spans = [span for span in spans if any(each.low <= span.low <= each.high for each in inside)]
     elif query.directory is not None:
-        spans = index.find_directory(os.path.abspath(query.directory))  # noqa: PTH100 - as sessions record it
+        spans = index.find_directory(os.path.abspath(query.directory), below=query.below)  # noqa: PTH100 - as sessions record it
     else:
         spans = index.find_all()
     spans_out = sorted({*index.find_parts(excluded)}) if excluded else []

@@ -30,6 +30,16 @@ class ToolCallKey(NamedTuple):
     place: int
 
 
+class DirectoryMove(NamedTuple):
+    """The newest step of a session before it went on in another directory, and the directory it left.
+
+    The directory is "" if it is not known.
+    """
+
+    step: str
+    directory: str
+
+
 class TextClamp(NamedTuple):
     """The cut in one text of a tool result.
 
@@ -683,6 +693,18 @@ def _read_transcript(value: object) -> TranscriptPayload | None:
     return TranscriptPayload.from_json(value) if isinstance(value, dict) else None
 
 
+def _read_moves(value: object) -> tuple[DirectoryMove, ...]:
+    rows = value if isinstance(value, list | tuple) else ()
+    return tuple(
+        DirectoryMove(str(row[0]), str(row[1]))
+        for row in rows
+        if isinstance(row, list | tuple) and len(row) == _MOVE_SIZE
+    )
+
+
+_MOVE_SIZE = len(DirectoryMove._fields)
+
+
 def _read_skills(value: object) -> tuple[str, ...] | str | None:
     return value if isinstance(value, str) else _read_optional_texts(value)
 
@@ -698,6 +720,7 @@ class SessionPayload(Payload):
         model: The model to call.
         fallback_model: The model before it, until the first reply of the new one; None once there is one.
         cwd: The working directory in which the session was last used.
+        moves: The directories in which it was used before, the oldest first.
         role: The agent role.
         renderer: The renderer of prompts and user messages.
         permissions: Granted permissions; tools that need others are left out.
@@ -719,6 +742,7 @@ class SessionPayload(Payload):
     model: str | None = _plain(str)
     fallback_model: str | None = _plain(str)
     cwd: str | None = _plain(str)
+    moves: tuple[DirectoryMove, ...] = _decoded(_read_moves, _write_rows)
     role: str | None = _plain(str)
     renderer: str | None = _plain(str)
     permissions: tuple[str, ...] | None = _decoded(_read_optional_texts, list)

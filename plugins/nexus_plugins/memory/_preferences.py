@@ -49,7 +49,9 @@ def list_preferences(ledger: Ledger, query: MemoryQuery) -> list[Memory]:
     """Return the rules of the user in a query's directory, the newest first."""
     here = None if query.directory is None else str(query.directory)
     own = (query.session,) if query.session else ()
-    asked = StepQuery(text="", directory=here, facets=("rule",), exclude_sessions=own, limit=MAX_RULE_STEPS)
+    asked = StepQuery(
+        text="", directory=here, below=False, facets=("rule",), exclude_sessions=own, limit=MAX_RULE_STEPS
+    )
     known = _cache.setdefault(ledger, {})
     if len(known) > MAX_CACHED_STEPS:
         known.clear()
@@ -64,10 +66,8 @@ def list_preferences(ledger: Ledger, query: MemoryQuery) -> list[Memory]:
     rules: dict[str, Memory] = {}
     for stated, name in found:
         record = records.get(name)
-        # An agent asks a subagent.
-        if record is None or record.payload.is_subagent or (here is not None and record.payload.cwd != here):
-            continue
-        rules |= {rule.id: replace(rule, session=name) for rule in stated.rules}
+        if record is not None and not record.payload.is_subagent:  # an agent asks a subagent
+            rules |= {rule.id: replace(rule, session=name) for rule in stated.rules}
     return sorted(rules.values(), key=lambda rule: (-rule.time, rule.id))
 
 
