@@ -65,8 +65,9 @@ SNIPPET_CHARACTERS = 240
 """Characters of a snippet, unless a query says otherwise."""
 MAX_ANSWER_CHARACTERS = 300
 """Characters of the question or answer beside a hit."""
-UNKNOWN_SENDER = "\0"
-"""The sender of a worker whose parent is deleted: it has no turn of anybody, and its turns are found by none."""
+UNKNOWN_SENDER = "\ufffd"
+"""The sender of an older worker whose parent is deleted: its turns are found for no sender, and it recalls none. A
+ledger stores it unchanged."""
 MAX_SPAWNING_TURNS = 100
 """Turns of a session, from the newest, among which the one that created a worker is looked for."""
 MAX_SENDER_RESULTS = 400

@@ -398,6 +398,9 @@ def test_turns_of_a_worker_are_those_of_the_sender_who_made_it_work(nexus: Nexus
     assert list_finders() == ["ada"]
     nexus.delete_session("room")
     assert list_finders() == ([] if is_older else ["ada"])
+    nexus.session("worker").fork("fork")
+    nexus.delete_session("worker")
+    assert list_finders() == ([] if is_older else ["ada"])
 
 
 def test_recall_of_a_session_is_for_the_one_it_talks_to(nexus: Nexus) -> None:

@@ -395,6 +395,8 @@ class SqlStepIndex(ABC):
             if branch is None or (branch.until is not None and step.position > branch.until):
                 if branch is not None:
                     self._save_branch(branch)
+                    if self._owners is None:  # there may be many parts
+                        self._owners = self._load_owners()
                 branch = open_branches[step.branch] = self._open_branch(step.branch, step.position, state)
             if step.position <= branch.position:
                 continue
