@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.dialects.neutral import message_to_json
 from nexus_core.ledger.codec import StoredStep
+from nexus_core.ledger.ledger import StoreLedger
 from nexus_core.ledger.store import clean_text
 from nexus_core.memory.step_index import (
     TURN_BITS,
@@ -15,6 +16,9 @@ from nexus_core.memory.step_index import (
     IdSpan,
     IndexedStep,
     find_branch_owners,
+    find_owned_steps,
+    find_step_directories,
+    get_step_directory,
     is_id_in_spans,
     read_forgotten_steps,
     read_indexed_text,
@@ -23,7 +27,7 @@ from nexus_core.memory.step_index import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from nexus_core.memory.step_index import Advance, BranchPart, IndexedText
+    from nexus_core.memory.step_index import Advance, BranchPart, DirectorySteps, IndexedText
     from nexus_core.types.ledger import Ledger, Step
 
 
@@ -41,13 +45,11 @@ class InMemoryStepIndex:
         self._facts: dict[int, IndexedStep] = {}
         self._speakers: dict[str, int] = {}
         self._numbers: dict[str, list[int]] = {}
-        self._branches: dict[int, str] = {}
+        self._branches: dict[int, _BranchNumber] = {}
         self._sizes: dict[int, list[int]] = {}
         self._positions: dict[int, list[int]] = {}
         self._indexed: dict[str, int] = {}
-        self._parents: dict[str, tuple[str | None, int]] = {}
-        self._directories: dict[str, str] = {}
-        self._owners: dict[str, str] = {}
+        self._labels: dict[str, str] = {}
         self._ids: dict[str, int] = {}
         self._forgotten: set[str] = set()
         self._deletions = 0
@@ -63,34 +65,20 @@ class InMemoryStepIndex:
         if deletions != self._deletions:
             self._reset()
             self._deletions = deletions
+        owners: _StepOwners | None = None
         for step in ledger.steps():
             if self._indexed.get(step.branch, -1) < step.position:
-                if step.branch not in self._indexed:
-                    self._note_parent(ledger, step)
+                if owners is None:
+                    owners = _StepOwners(ledger)
                 self._indexed[step.branch] = step.position
                 if step.kind == "forget":
                     self._forget(ledger, read_forgotten_steps(step.data))
                 if step.id not in self._forgotten:
-                    self._add(step)
+                    self._add(step, owners)
                 advance(1)
-        self._find_owners(ledger)
-
-    def _note_parent(self, ledger: Ledger, step: Step) -> None:
-        """Note the branch that a branch with this first step was forked from, and where."""
-        parent = None if step.parent is None else ledger.step(step.parent)
-        if parent is not None and parent.branch != step.branch:
-            self._parents[step.branch] = parent.branch, parent.position
-
-    def _find_owners(self, ledger: Ledger) -> None:
-        """Find the session that owns each branch, and its directory."""
-        records = sorted(ledger.sessions(status=None), key=lambda record: (record.created, record.label))
-        tips = [(ledger.step(record.tip), record) for record in records if record.tip is not None]
-        owners = find_branch_owners(
-            [(tip.branch, tip.position, record) for tip, record in tips if tip is not None], self._parents
-        )
-        for branch, record in owners.items():
-            self._owners[branch] = record.label
-            self._directories[branch] = clean_text(record.payload.cwd or "")
+        used = {each.session for each in self._branches.values() if each.session}
+        records = {label: ledger.session(label) for label in used}  # a session may have a new name
+        self._labels = {label: record.label for label, record in records.items() if record is not None}
 
     def _forget(self, ledger: Ledger, names: Sequence[str]) -> None:
         self._forgotten.update(names)
@@ -104,15 +92,17 @@ class InMemoryStepIndex:
                 if not self._places[stem]:
                     del self._places[stem]
 
-    def _add(self, step: Step) -> None:
+    def _add(self, step: Step, owners: _StepOwners) -> None:
         text = _read_step_text(step)
         if text is None:
             return
         numbers = self._numbers.setdefault(step.branch, [])
-        if not numbers or self._sizes[numbers[-1]][0] == TURNS_PER_NUMBER:
+        part = owners.find(step.branch, step.position)
+        is_full = bool(numbers) and self._sizes[numbers[-1]][0] == TURNS_PER_NUMBER
+        if not numbers or is_full or self._branches[numbers[-1]] != part:
             number = len(self._branches) + 1
             numbers.append(number)
-            self._branches[number] = step.branch
+            self._branches[number] = part
             self._sizes[number] = [0, 0]
             self._positions[number] = []
         number = numbers[-1]
@@ -138,14 +128,14 @@ class InMemoryStepIndex:
                     found.append(self._span(number, count))
         return sorted(found)
 
-    def find_directory(self, directory: str) -> list[IdSpan]:
-        """Return the ids of the turns of sessions that work in a directory or below it."""
+    def find_directory(self, directory: str, *, below: bool = True) -> list[IdSpan]:
+        """Return the ids of the turns that were made in a directory, or below it."""
         directory = clean_text(directory)  # as sessions store it
-        below = directory.rstrip(os.sep) + os.sep
+        start = directory.rstrip(os.sep) + os.sep
         numbers = [
             number
-            for number, branch in self._branches.items()
-            if (there := self._directories.get(branch, "")) == directory or there.startswith(below)
+            for number, part in self._branches.items()
+            if part.directory == directory or (below and part.directory.startswith(start))
         ]
         return [self._span(number, self._sizes[number][0]) for number in sorted(numbers)]
 
@@ -175,7 +165,61 @@ class InMemoryStepIndex:
 
     def find_branches(self, numbers: Collection[int]) -> dict[int, tuple[str, str]]:
         """Return branch and session name by the number of a branch."""
-        return {number: (self._branches[number], self._owners.get(self._branches[number], "")) for number in numbers}
+        parts = {number: self._branches[number] for number in numbers}
+        return {number: (part.branch, self._labels.get(part.session, "")) for number, part in parts.items()}
+
+
+class _BranchNumber(NamedTuple):
+    """The branch of a number, the session that made its turns, and their directory."""
+
+    branch: str
+    session: str
+    directory: str
+
+
+class _StepOwners:
+    """The sessions and directories of the steps of a ledger, as they are now."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._parents = _read_parents(ledger)
+        records = sorted(ledger.sessions(status=None), key=lambda record: (record.created, record.label))
+        tips = [(ledger.step(record.tip), record) for record in records if record.tip is not None]
+        self._owned = find_branch_owners(
+            [(tip.branch, tip.position, record) for tip, record in tips if tip is not None], self._parents
+        )
+        self._directories: dict[tuple[str, str], list[DirectorySteps]] = {}
+
+    def find(self, branch: str, position: int) -> _BranchNumber:
+        """Return session and directory of a step."""
+        owned = self._owned.get(branch, [])
+        part = find_owned_steps(owned, position) or (owned[-1] if owned else None)
+        if part is None:
+            return _BranchNumber(branch, "", "")
+        record = part.session
+        key = branch, record.label
+        if key not in self._directories:
+            self._directories[key] = find_step_directories(record.data, branch, self._find_place, lambda: self._parents)
+        return _BranchNumber(branch, record.label, get_step_directory(self._directories[key], position).directory)
+
+    def _find_place(self, name: str) -> tuple[str, int] | None:
+        step = self._ledger.step(name)
+        return None if step is None else (step.branch, step.position)
+
+
+def _read_parents(ledger: Ledger) -> dict[str, tuple[str | None, int]]:
+    """Return branch and position of the step that the first step of each forked branch follows."""
+    if isinstance(ledger, StoreLedger) and (read_rows := getattr(ledger.store, "forked_branches", None)) is not None:
+        return {row.id: (row.parent, row.position) for row in ledger.store.read(read_rows)}
+    parents: dict[str, tuple[str | None, int]] = {}
+    seen: set[str] = set()
+    for step in ledger.steps():
+        if step.branch not in seen:
+            seen.add(step.branch)
+            parent = None if step.parent is None else ledger.step(step.parent)
+            if parent is not None:
+                parents[step.branch] = parent.branch, parent.position
+    return parents
 
 
 def _read_step_text(step: Step) -> IndexedText | None:

@@ -18,7 +18,7 @@ from nexus_core.errors import UsageError, did_you_mean
 from nexus_core.host.calls import describe_exception
 from nexus_core.memory.facets import find_query_facets, read_facet
 from nexus_core.memory.forgotten_memories import read_forgotten_memories
-from nexus_core.memory.search import find_sender
+from nexus_core.memory.search import find_sender, find_session_sender
 from nexus_core.memory.words import find_query_entities
 from nexus_core.rendering import render_current_section
 from nexus_core.text.safety import fence_text, neutralize, one_line, repair_surrogates, shorten, strip_hidden
@@ -159,6 +159,8 @@ def recall_memories(
 ) -> RecallResult:
     """Ask the memory sources, and return what they find by fused ranks.
 
+    A query of a worker without a sender has that of the message for which the worker was created.
+
     Args:
         host: The plugin manager.
         request: The request of the turn.
@@ -169,6 +171,8 @@ def recall_memories(
         embedder: The name of the embedder that orders later memories; "" for none.
         known: What the model has read, and what was forgotten; None for nothing.
     """
+    if not query.identity and query.session:
+        query = replace(query, identity=find_session_sender(ledger, query.session))
     sources = host.memory_sources(request, loaded, ledger)
     lists: list[list[Memory]] = []
     message = _normalize_text(query.text)

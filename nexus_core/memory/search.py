@@ -7,7 +7,7 @@ import os
 import re
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from logging import getLogger
 from math import inf
 from types import NoneType
@@ -65,6 +65,11 @@ SNIPPET_CHARACTERS = 240
 """Characters of a snippet, unless a query says otherwise."""
 MAX_ANSWER_CHARACTERS = 300
 """Characters of the question or answer beside a hit."""
+UNKNOWN_SENDER = "\ufffd"
+"""The sender of an older worker whose parent is deleted: its turns are found for no sender, and it recalls none. A
+ledger stores it unchanged."""
+MAX_SPAWNING_TURNS = 100
+"""Turns of a session, from the newest, among which the one that created a worker is looked for."""
 MAX_SENDER_RESULTS = 400
 """Turns that are ranked if those of other senders are among the first ones."""
 MIN_REPEATED_CHARACTERS = 40
@@ -83,13 +88,15 @@ class StepQuery:
     Attributes:
         text: The question: any text of any length.
         session: Only that session, by its name; None for all.
-        directory: Only sessions that work in that directory or below it; None for all.
+        directory: Only turns that were made in that directory or below it; None for all.
+        below: False to leave out the turns that were made below the directory.
         roles: Only turns whose first message has one of these roles; () for all.
         kinds: Only steps of these kinds; () for all.
         facets: Only steps with one of these facts; () for all.
         since, until: Only steps made at that time or later, and before that time, in milliseconds since 1970.
         exclude_sessions: Sessions whose turns are no results, such as the one that asks. Unknown names are ignored.
-        sender: Only turns whose user message has that sender, "" for one without a sender; None for all.
+        sender: Only turns whose user message has that sender, "" for one without a sender; None for all. Messages to a
+            worker have the sender of the one for which it was created.
         with_answers: True to read the question before a hit that answers it, and the answer after one that asks.
         min_share: Only hits with at least that share of the best score, so that others are not read; 0 for all.
         only_evident: Only hits from `SearchResult.evident_score` on, and none of a result that is not evident.
@@ -100,6 +107,7 @@ class StepQuery:
     text: str
     session: str | None = None
     directory: str | None = None
+    below: bool = True
     roles: tuple[str, ...] = ()
     kinds: tuple[StepKind, ...] = ()
     facets: tuple[StepFacet, ...] = ()
@@ -211,17 +219,17 @@ def search_steps(ledger: Ledger, query: StepQuery, *, advance: Advance = ignore_
 
 
 def map_facet_steps(
-    ledger: Ledger, query: StepQuery, read: Callable[[Step, str], T], cache: MutableMapping[IndexedStep, T]
-) -> list[T]:
-    """Apply a function to each step with a facet, newest first.
+    ledger: Ledger, query: StepQuery, read: Callable[[Step], T], cache: MutableMapping[IndexedStep, T]
+) -> list[tuple[T, str]]:
+    """Apply a function to each step with a facet, and name its session, newest first.
 
-    Only steps that are not in the cache are read. The index says which steps there are, so that steps which others
-    appended are found, and those that were deleted or forgotten are not.
+    Only steps that are not in the cache are read. The index says which steps and sessions there are, so that steps that
+    others appended are found, and those that were deleted or forgotten are not.
 
     Args:
         ledger: The ledger.
         query: The facets, the scope, and the maximum number of steps.
-        read: Called with a step and the name of its session.
+        read: Called with a step.
         cache: Results by the facts of the step; entries of steps that are gone stay until it is cleared.
 
     Raises:
@@ -230,7 +238,7 @@ def map_facet_steps(
     _check_query(query)
     excluded = _find_excluded_parts(ledger, query)
 
-    def list_results(index: StepIndex, read_steps: StepReader) -> list[T]:
+    def list_results(index: StepIndex, read_steps: StepReader) -> list[tuple[T, str]]:
         scope = _find_scope(ledger, index, query, excluded)
         stems = [build_facet_stem(facet) for facet in query.facets]
         places = {place >> 1 for found in index.find_postings(stems, scope.spans, query.limit) for place in found}
@@ -239,12 +247,10 @@ def map_facet_steps(
         held = sorted(held, key=lambda each: (-each.facts.created, -each.id))[: query.limit]
         new = [each for each in held if each.facts not in cache]
         if new:
-            names = _name_sessions(ledger, index, query, {each.id >> TURN_BITS for each in new})
             steps = read_steps(new)
-            for each in new:
-                if each.id in steps:
-                    cache[each.facts] = read(steps[each.id], names[each.id >> TURN_BITS])
-        return [cache[each.facts] for each in held if each.facts in cache]
+            cache.update((each.facts, read(steps[each.id])) for each in new if each.id in steps)
+        names = _name_sessions(ledger, index, query, {each.id >> TURN_BITS for each in held}) if held else {}
+        return [(cache[each.facts], names[each.id >> TURN_BITS]) for each in held if each.facts in cache]
 
     return _read_index(ledger, list_results, ignore_progress, unsearched=excluded)
 
@@ -371,6 +377,45 @@ def find_sender(ledger: Ledger, turn: str) -> str:
     return "" if step is None else read_sender(step)
 
 
+def find_session_sender(ledger: Ledger, name: str) -> str:
+    """Return the sender of those messages of a session that have none.
+
+    For a worker, it is the sender of the message for which it was created, `UNKNOWN_SENDER` if that is not known any
+    more; for other sessions, "".
+    """
+    record = ledger.session(name) if name else None
+    seen: set[str] = set()
+    while record is not None and record.label not in seen:
+        stored, parent = record.payload.sender, record.payload.parent
+        if stored is not None or parent is None:
+            return stored or ""
+        maker = ledger.session(parent)  # an older version stored the parent only
+        if maker is None or maker.created > record.created:
+            return UNKNOWN_SENDER
+        sender = find_sender(ledger, _find_spawning_turn(ledger, record, maker))
+        if sender:
+            return sender
+        seen.add(record.label)
+        record = maker
+    return ""
+
+
+def _find_spawning_turn(ledger: Ledger, worker: SessionRecord, maker: SessionRecord) -> str:
+    """Return the turn of a session in which it created a worker, or ""."""
+    call = worker.payload.call
+    step = None if call is None else ledger.step(call.step)
+    if step is not None:
+        return step.turn
+    name = maker.tip
+    for _ in range(MAX_SPAWNING_TURNS):
+        step = None if name is None else ledger.step(name)
+        opening = None if step is None else ledger.step(step.turn)
+        if opening is None or opening.created <= worker.created:
+            break
+        name = opening.parent
+    return "" if step is None else step.turn
+
+
 def read_sender(step: Step) -> str:
     """Return the sender of a user message, or "" if it has none."""
     event = step.payload.event if isinstance(step.payload, InputPayload) else None
@@ -391,6 +436,7 @@ _FIELD_TYPES: Mapping[str, tuple[tuple[type, ...], str]] = {
     "until": _TIME,
     "exclude_sessions": ((tuple, list), "a list: ['name']"),
     "sender": ((str, NoneType), "a text"),
+    "below": _FLAG,
     "with_answers": _FLAG,
     "only_evident": _FLAG,
     "min_share": ((int, float), "a number from 0 to 1"),
@@ -460,10 +506,10 @@ def _find_scope(ledger: Ledger, index: StepIndex, query: StepQuery, excluded: Se
     if query.session is not None:
         spans = index.find_parts(_find_session_parts(ledger, query.session))
         if query.directory is not None:
-            inside = index.find_directory(os.path.abspath(query.directory))  # noqa: PTH100 - as sessions record it
+            inside = index.find_directory(os.path.abspath(query.directory), below=query.below)  # noqa: PTH100 - as sessions record it
             spans = [span for span in spans if any(each.low <= span.low <= each.high for each in inside)]
     elif query.directory is not None:
-        spans = index.find_directory(os.path.abspath(query.directory))  # noqa: PTH100 - as sessions record it
+        spans = index.find_directory(os.path.abspath(query.directory), below=query.below)  # noqa: PTH100 - as sessions record it
     else:
         spans = index.find_all()
     spans_out = sorted({*index.find_parts(excluded)}) if excluded else []
@@ -528,6 +574,13 @@ def _build_result(
     names = _name_sessions(
         ledger, index, query, {*numbers, *(each.id >> TURN_BITS for each in ranking.turns[: query.limit])}
     )
+    find_default_sender = lru_cache(maxsize=None)(partial(find_session_sender, ledger))
+
+    def is_own(step: Step, session: str) -> bool:
+        """True if the sender of the query opened the turn of a step."""
+        sender = _read_turn_sender(ledger, step) or find_default_sender(session)
+        return sender == query.sender and sender != UNKNOWN_SENDER
+
     words = {word.stem: word.text for word in find_query_words(query.text)}
     hits: dict[tuple[str, str], StepHit] = {}
     quoted: set[str] = set()
@@ -541,13 +594,13 @@ def _build_result(
             break
         at += len(best)
         steps = read_steps(best)
+        if unnamed := {each.id >> TURN_BITS for each in best} - names.keys():
+            names |= _name_sessions(ledger, index, query, unnamed)
         if query.sender is not None:
-            own = {id_: step for id_, step in steps.items() if _read_turn_sender(ledger, step) == query.sender}
+            own = {id_: step for id_, step in steps.items() if is_own(step, names[id_ >> TURN_BITS])}
             others += len(steps) - len(own)
             steps = own
         others_said = _read_answers(index, best, steps, read_steps, set(words)) if query.with_answers else {}
-        if unnamed := {each.id >> TURN_BITS for each in best} - names.keys():
-            names |= _name_sessions(ledger, index, query, unnamed)
         for each in best:
             if each.id in steps and steps[each.id].id not in quoted:
                 hit = _build_hit(each, steps[each.id], names, words, query)

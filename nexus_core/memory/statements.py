@@ -103,7 +103,8 @@ def _remove_blocks(text: str) -> str:
 
 _ELEMENT = re.compile(r"<[A-Za-z][\w.:-]{0,60}(?=[\s/>])")
 _QUOTED_LINE = re.compile(r"^[ \t]*(?:>|\||-----+).*$", re.MULTILINE)
-_FENCED = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
+_FENCED = re.compile(r"^[ \t>*+\u2022\d.()-]{0,40}(?:```|~~~).*", re.MULTILINE)
+"""A line with a fence of code, also behind the mark of a list or a quote."""
 
 
 def keep_typed_text(text: str) -> str:
@@ -112,22 +113,29 @@ def keep_typed_text(text: str) -> str:
     Anything from the first element (`<output>`) to the last closing tag is left out, or to the end if there is none:
     programs put output into user messages, and output may close a tag itself. So are code blocks and quoted lines.
     """
-    text = strip_inserted_text(_cut_span(_cut_span(text, _ELEMENT, "</"), _FENCED, None))
-    return _QUOTED_LINE.sub("", text)
+    # All are found in the whole text: an element may end in a code block, and leave its second fence alone.
+    quoted = (match.span() for match in _QUOTED_LINE.finditer(text))
+    spans = sorted([*_find_element_span(text), *_find_fenced_span(text), *quoted])
+    kept: list[str] = []
+    position = 0
+    for start, end in spans:
+        kept.append(text[position:start])
+        position = max(position, end)
+    return strip_inserted_text("".join(kept) + text[position:])
 
 
-def _cut_span(text: str, opening: re.Pattern[str], closing: str | None) -> str:
-    """Return a text without the span from first opening to last closing."""
-    first = opening.search(text)
-    if first is None:
-        return text
-    if closing is None:  # the fence of code is its own closing
-        ends = [match.end() for match in opening.finditer(text, first.end())]
-        line = text.find("\n", ends[-1]) if ends else -1
-        return text[: first.start()] + (text[line:] if line >= 0 else "")
-    start = text.rfind(closing, first.end())
-    end = text.find(">", start) if start >= 0 else -1
-    return text[: first.start()] + (text[end + 1 :] if end >= 0 else "")
+def _find_element_span(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the span from the first element to the last closing tag, if any."""
+    if first := _ELEMENT.search(text):
+        start = text.rfind("</", first.end())
+        end = text.find(">", start) if start >= 0 else -1
+        yield first.start(), end + 1 if end >= 0 else len(text)
+
+
+def _find_fenced_span(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the span from the first fence of code to the last, if any."""
+    if fences := [match.span() for match in _FENCED.finditer(text)]:
+        yield fences[0][0], fences[-1][1] if len(fences) > 1 else len(text)
 
 
 # ---- rules ----------------------------------------------------------------------------------------------------------
@@ -189,11 +197,17 @@ _REPEATED = re.compile(
 )
 """Words with which a task is one for all turns: "I want you to ask before you push"."""
 _PRESENT = re.compile(r"\b(?:this|these|here|now|current(?:ly)?|today|for the moment)\b", re.IGNORECASE)
+_LASTING_WORD = re.compile(
+    r"\b(?:from now on|in (?:the )?future|by default|every time|whenever|ever|as a rule|always|never|remember|want"
+    r"|prefer|like|expect)\b",
+    re.IGNORECASE,
+)
+"""Words of which each lasting rule and each wish has one."""
 
 
 def find_lasting_rules(text: str) -> Iterator[str]:
     """Yield the rules of a user message that hold beyond their turn."""
-    if _LASTING.search(text) or _WISH.search(text):
+    if _LASTING_WORD.search(text):  # most messages have none, and need not be split
         for sentence in find_rules(text):
             if _is_lasting(sentence) and not sentence.rstrip().endswith("?"):
                 yield sentence

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from itertools import islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, get_args
 
 from nexus_core.ledger.ledger import find_strings
 from nexus_core.ledger.store import clean_text
@@ -23,7 +23,7 @@ from nexus_core.memory.words import TIME_WORD, WORDS_VERSION, find_stems, split_
 from nexus_core.types.ledger import StepKind
 from nexus_core.types.memory import STEP_FACETS
 from nexus_core.types.messages import ROLES, SESSION_START
-from nexus_core.types.payloads import ForgetPayload, read_step_payload
+from nexus_core.types.payloads import ForgetPayload, SessionPayload, read_step_payload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -151,12 +151,20 @@ class BranchPart(NamedTuple):
     last: int | None = None
 
 
+class OwnedSteps(NamedTuple, Generic[T]):
+    """Steps of a branch that belong to one session: those after the ones before, up to a position."""
+
+    last: int
+    session: T
+
+
 def find_branch_owners(
     tips: Iterable[tuple[str, int, T]], parents: Mapping[str, tuple[str | None, int]]
-) -> dict[str, T]:
-    """Return the session that owns each branch.
+) -> dict[str, list[OwnedSteps[T]]]:
+    """Return the sessions that own the steps of each branch, in order.
 
-    It is the one that has most of its steps, and the first of several: all others begin with steps of it.
+    A session that ends in a branch owns its steps up to there, unless an older one does. The others belong to the one
+    that has most of them, and the first of several: all others begin with steps of it.
 
     Args:
         tips: Branch and position of the newest step of each session, and the session, the oldest one first.
@@ -164,7 +172,11 @@ def find_branch_owners(
     """
     owners: dict[str, T] = {}
     reached: dict[str, int] = {}
+    owned: dict[str, list[OwnedSteps[T]]] = {}
     for tip_branch, tip_position, session in tips:
+        ended = owned.setdefault(tip_branch, [])
+        if not ended or ended[-1].last < tip_position:
+            ended.append(OwnedSteps(tip_position, session))
         branch: str | None = tip_branch
         position = tip_position
         while branch is not None:
@@ -174,7 +186,87 @@ def find_branch_owners(
             if not is_new:
                 break  # an older session has the same steps before it
             branch, position = parents.get(branch, (None, -1))
-    return owners
+    for name, session in owners.items():
+        ended = owned.setdefault(name, [])
+        if not ended or ended[-1].last < reached[name]:
+            ended.append(OwnedSteps(reached[name], session))
+    return owned
+
+
+def find_owned_steps(owned: Sequence[OwnedSteps[T]], position: int) -> OwnedSteps[T] | None:
+    """Return the part of a branch that has a position, or None if no session has that step."""
+    at = bisect_left(owned, position, key=_get_last)
+    return owned[at] if at < len(owned) else None
+
+
+_get_last = attrgetter("last")
+
+
+class DirectorySteps(NamedTuple):
+    """Steps of a branch that a session made in one directory, up to a position.
+
+    Attributes:
+        last: The position of the last one; None for all that follow.
+        directory: The directory; "" if it is not known.
+    """
+
+    last: int | None
+    directory: str
+
+
+def find_step_directories(
+    data: str | Mapping[str, Any],
+    branch: str,
+    find_place: Callable[[str], tuple[str, int] | None],
+    read_parents: Callable[[], Mapping[str, tuple[str | None, int]]],
+) -> list[DirectorySteps]:
+    """Return the directories in which a session made the steps of a branch, in order.
+
+    Args:
+        data: The data of the session, as JSON or parsed. Damaged data has no directory.
+        branch: A branch that the session has steps of.
+        find_place: Returns the branch and the position of a step by its id, None if it is deleted.
+        read_parents: Returns branch and position of the step that the first step of a forked branch follows. It is
+            called only if a session moved in another branch.
+    """
+    try:
+        payload = SessionPayload.from_json(json.loads(data) if isinstance(data, str) else data)
+    except (ValueError, RecursionError):
+        return [DirectorySteps(None, "")]
+    found: list[DirectorySteps] = []
+    is_known = True
+    for move in payload.moves:
+        place = find_place(move.step)
+        if place is not None and place[0] != branch:
+            place = _find_place_in(branch, place, read_parents())
+            if place is None:  # all steps of this branch came later
+                is_known = True
+                continue
+        if place is None:
+            is_known = False
+        elif not found or place[1] > (found[-1].last or 0):
+            found.append(DirectorySteps(place[1], clean_text(move.directory) if is_known else ""))
+            is_known = True
+    return [*found, DirectorySteps(None, clean_text(payload.cwd or "") if is_known else "")]
+
+
+def get_step_directory(parts: Sequence[DirectorySteps], position: int) -> DirectorySteps:
+    """Return the part of a branch that has a position."""
+    return next(part for part in parts if part.last is None or position <= part.last)
+
+
+def _find_place_in(
+    branch: str, place: tuple[str, int], parents: Mapping[str, tuple[str | None, int]]
+) -> tuple[str, int] | None:
+    """Return the place in a branch from which the branch of a step was forked, directly or through others."""
+    seen: set[str] = set()
+    while place[0] != branch:
+        parent, position = parents.get(place[0], (None, -1))
+        if parent is None or place[0] in seen:  # a damaged ledger may have a circle
+            return None
+        seen.add(place[0])
+        place = parent, position
+    return place
 
 
 class StepIndex(Protocol):
@@ -186,8 +278,8 @@ class StepIndex(Protocol):
     def find_parts(self, parts: Sequence[BranchPart]) -> list[IdSpan]:
         """Return the ids of the indexed turns in parts of branches."""
 
-    def find_directory(self, directory: str) -> list[IdSpan]:
-        """Return the ids of the turns of sessions that work in a directory or below it."""
+    def find_directory(self, directory: str, *, below: bool = True) -> list[IdSpan]:
+        """Return the ids of the turns that were made in a directory, or below it."""
 
     def find_all(self) -> list[IdSpan]:
         """Return the ids of all turns: one range, or none."""

@@ -12,6 +12,7 @@ from weakref import ref
 
 from nexus_core.compaction.trigger import find_trigger, read_compaction_options
 from nexus_core.errors import ConfigError, ConflictError, FileError, LedgerError, NexusError, SessionExistsError
+from nexus_core.memory.search import find_session_sender, read_sender
 from nexus_core.request.build import build_request, plan_call
 from nexus_core.request.cache_report import get_cache_report
 from nexus_core.request.input import PROFILE_FIELD, inherit_user_profile
@@ -40,7 +41,7 @@ from nexus_core.thread.state import (
 )
 from nexus_core.types.assembled import CacheReport
 from nexus_core.types.ledger import SessionRecord
-from nexus_core.types.payloads import InputPayload, SessionPayload
+from nexus_core.types.payloads import DirectoryMove, InputPayload, SessionPayload
 from nexus_core.types.plugins import Finding
 from nexus_core.types.request import DEFAULT_MODE, Request, get_subagent_mode
 from nexus_core.types.settings import Settings
@@ -67,6 +68,9 @@ REPLY_KINDS = ("reply", "turn")
 """Kinds of steps that settle the session's model. A call without a reply does not decide the model of the next turn."""
 INHERITED_OPTIONS = ("renderer", "permissions")
 """Options that a worker inherits from its parent, besides its model and the mode `server`."""
+
+MAX_MOVES = 50
+"""Changes of the directory that a session stores; of the steps before them it is not known."""
 
 
 class SessionThread:
@@ -410,6 +414,7 @@ class SessionThread:
         merged = _merge_options(record.payload, options, step, is_settled=is_settled)
         if merged.cwd != record.payload.cwd:
             self._left_directory = self._find_left_directory(record)
+            merged = merged.replace(moves=_list_moves(record))
         if merged == record.payload:
             return record
         return self._ledger.update(self.label, data=merged.to_json())
@@ -427,11 +432,25 @@ class SessionThread:
         head, payload = (record.head, record.payload) if record else (None, SessionPayload())
         if at is not None:
             head = find_turn_end(self._ledger, record or SessionRecord(label=self.label), at).id
-        payload = payload.without("parent", "call")  # it answers no tool call
+        if head is not None and payload.moves:
+            payload = payload.replace(moves=self._list_moves_until(payload, head))
+        if payload.parent is not None:  # a fork answers no tool call, and an agent wrote its messages
+            sender = find_session_sender(self._ledger, self.label)
+            payload = payload.replace(sender=sender).without("parent", "call")
         forgotten = [] if record is None or head is None else self._build_inherited_forget_steps(record, head)
         # One transaction: a fork that was created alone would send again what was forgotten since.
         self._ledger.create(label, head=head, origin=self.label, data=payload.to_json(), steps=forgotten)
         return SessionThread(self.runtime, label, self.options)
+
+    def _list_moves_until(self, payload: SessionPayload, head: str) -> tuple[DirectoryMove, ...]:
+        """Return the moves of the session up to a step, with that step for the first one after it."""
+        tip = self._ledger.step(head)
+        moves: list[DirectoryMove] = []
+        for move in payload.moves:
+            if tip is None or find_step(self._ledger, move.step, tip) is None:
+                return (*moves, move._replace(step=head))
+            moves.append(move)
+        return tuple(moves)
 
     def _build_inherited_forget_steps(self, record: SessionRecord, head: str) -> list[NewStep]:
         """Return the step by which a fork forgets what the session has forgotten since a step, if it has.
@@ -468,6 +487,8 @@ class SessionThread:
             made = made.replace(mode=mode)
         options = read_worker_options(orders, self._given_tools(state, settings), self.runtime.dialects)
         made = made.replace(model=options.model or self.model(state, settings))
+        asked = "" if state.turn is None else read_sender(state.turn.steps[0])
+        made = made.replace(sender=asked or find_session_sender(self._ledger, self.label))
         record = create_worker(self.runtime, self.label, state, orders, made)
         return SessionThread(self.runtime, record.label, options)
 
@@ -532,6 +553,16 @@ def _merge_options(
     if step.kind in REPLY_KINDS or merged.model == former:
         return merged if stored.fallback_model is None else merged.without("fallback_model")
     return merged.replace(fallback_model=former or "")
+
+
+def _list_moves(record: SessionRecord) -> tuple[DirectoryMove, ...]:
+    """Return the moves of a session that goes on in another directory."""
+    moves, left = record.payload.moves, record.payload.cwd
+    if record.tip is not None and left:
+        moves = (*moves, DirectoryMove(record.tip, left))
+    if len(moves) > MAX_MOVES:
+        moves = (DirectoryMove(moves[-MAX_MOVES].step, ""), *moves[1 - MAX_MOVES :])
+    return moves
 
 
 def _find_settled_model(state: SessionState, settings: Settings) -> str | None:

@@ -30,6 +30,16 @@ class ToolCallKey(NamedTuple):
     place: int
 
 
+class DirectoryMove(NamedTuple):
+    """The newest step of a session before it went on in another directory, and the directory it left.
+
+    The directory is "" if it is not known.
+    """
+
+    step: str
+    directory: str
+
+
 class TextClamp(NamedTuple):
     """The cut in one text of a tool result.
 
@@ -683,6 +693,18 @@ def _read_transcript(value: object) -> TranscriptPayload | None:
     return TranscriptPayload.from_json(value) if isinstance(value, dict) else None
 
 
+def _read_moves(value: object) -> tuple[DirectoryMove, ...]:
+    rows = value if isinstance(value, list | tuple) else ()
+    return tuple(
+        DirectoryMove(str(row[0]), str(row[1]))
+        for row in rows
+        if isinstance(row, list | tuple) and len(row) == _MOVE_SIZE
+    )
+
+
+_MOVE_SIZE = len(DirectoryMove._fields)
+
+
 def _read_skills(value: object) -> tuple[str, ...] | str | None:
     return value if isinstance(value, str) else _read_optional_texts(value)
 
@@ -698,6 +720,7 @@ class SessionPayload(Payload):
         model: The model to call.
         fallback_model: The model before it, until the first reply of the new one; None once there is one.
         cwd: The working directory in which the session was last used.
+        moves: The directories in which it was used before, the oldest first.
         role: The agent role.
         renderer: The renderer of prompts and user messages.
         permissions: Granted permissions; tools that need others are left out.
@@ -710,6 +733,8 @@ class SessionPayload(Payload):
         inherits: The directories whose instructions a worker reads, its own last; None for other sessions.
         parent: The session that created a worker; None for other sessions.
         call: The tool call that a worker's final reply answers; None for none.
+        sender: The sender of the message for which a worker was created, "" for none, also in its forks; None for other
+            sessions, and for workers of older versions.
         transcript: The transcript that it was imported from; None if it was not.
         framework: The framework whose adapter created it and keeps its state there; "" for none.
     """
@@ -717,6 +742,7 @@ class SessionPayload(Payload):
     model: str | None = _plain(str)
     fallback_model: str | None = _plain(str)
     cwd: str | None = _plain(str)
+    moves: tuple[DirectoryMove, ...] = _decoded(_read_moves, _write_rows)
     role: str | None = _plain(str)
     renderer: str | None = _plain(str)
     permissions: tuple[str, ...] | None = _decoded(_read_optional_texts, list)
@@ -729,8 +755,16 @@ class SessionPayload(Payload):
     inherits: tuple[str, ...] | None = _decoded(_read_optional_texts, list)
     parent: str | None = _plain(str)
     call: ToolCallKey | None = _decoded(_read_call_key, list)
+    sender: str | None = _plain(str)
     transcript: TranscriptPayload | None = _decoded(_read_transcript, Payload.to_json)
     framework: str = _plain(str, "")
+
+    @property
+    def is_subagent(self) -> bool:
+        """True for a worker, its forks and an imported subagent: an agent writes their user messages."""
+        about = self.transcript
+        is_imported = about is not None and (about.kind == "subagent" or bool(about.agent))
+        return self.parent is not None or self.sender is not None or is_imported
 
 
 class SessionPayloadMixin:

@@ -154,13 +154,13 @@ def test_steps_with_a_facet_are_read_once_and_the_newest_first(ledger: StoreLedg
     cache: dict[IndexedStep, str] = {}
     read: list[str] = []
 
-    def read_text(step: Step, _session: str) -> str:
+    def read_text(step: Step) -> str:
         read.append(step.id)
         return step.messages[0].content
 
     def list_rules(**scope: object) -> list[str]:
         query = StepQuery(text="", facets=("rule",), **scope)  # type: ignore[arg-type]
-        return map_facet_steps(ledger, query, read_text, cache)
+        return [text for text, _ in map_facet_steps(ledger, query, read_text, cache)]
 
     assert list_rules() == ["Always use tabs in the parser."]
     add(ledger, "s", spoken("user", "Never push on Fridays, please.", created=2_000_000))
@@ -176,11 +176,11 @@ def test_forgotten_step_is_not_among_those_with_a_facet(ledger: StoreLedger) -> 
     step = add(ledger, "s", spoken("user", "Always use tabs in the parser."))
     cache: dict[IndexedStep, str] = {}
     query = StepQuery(text="", facets=("rule",))
-    assert map_facet_steps(ledger, query, lambda _, session: session, cache) == ["s"]
+    assert map_facet_steps(ledger, query, lambda step: step.id, cache) == [(step.id, "s")]
 
     forget(ledger, "s", step.id)
 
-    assert map_facet_steps(ledger, query, lambda _, session: session, cache) == []
+    assert map_facet_steps(ledger, query, lambda step: step.id, cache) == []
 
 
 def test_search_shows_what_a_session_repeats_once(ledger: StoreLedger) -> None:
@@ -553,6 +553,95 @@ def test_search_names_the_fork_that_goes_on_in_the_branch_of_another_session(
             assert search_steps(ledger, StepQuery(text="potatoes")).hits[0].session == "main"
         [hit] = search_steps(ledger, StepQuery(text="beans", directory="/garden", limit=1)).hits
         assert (hit.session, hit.text) == ("fork", "Sow beans with care.")
+
+
+def list_places(ledger: StoreLedger, question: str, *directories: str) -> dict[str, list[tuple[str, str]]]:
+    """What a search finds in each directory, and in which session."""
+    queries = {name: StepQuery(text=question, directory=name) for name in directories}
+    return {
+        name: sorted((hit.session, hit.text) for hit in search_steps(ledger, query).hits)
+        for name, query in queries.items()
+    }
+
+
+def test_steps_of_a_session_stay_in_its_directory_when_a_fork_goes_on_after_them(ledger: StoreLedger) -> None:
+    ledger.create("main", data={"cwd": "/kitchen"})
+    [*_, last] = tell(ledger, "main", "The turnip is boiled.", "The turnip is salted.")
+    time.sleep(0.002)  # sessions of the same millisecond are in no order
+    ledger.create("fork", head=last.id, origin="main", data={"cwd": "/garden"})
+    tell(ledger, "fork", "The turnip is sown.")
+
+    found = list_places(ledger, "turnip", "/kitchen", "/garden")
+
+    assert found == {
+        "/kitchen": [("main", "The turnip is boiled."), ("main", "The turnip is salted.")],
+        "/garden": [("fork", "The turnip is sown.")],
+    }
+    rebuild_index(ledger)
+    assert list_places(ledger, "turnip", "/kitchen", "/garden") == found
+
+
+@pytest.mark.parametrize("is_searched_between", [True, False])
+def test_steps_of_a_session_stay_in_the_directory_in_which_they_were_made(
+    ledger: StoreLedger, is_searched_between: bool
+) -> None:
+    moves: list[list[str]] = []
+    directory, last = "/kitchen", ""
+    ledger.create("main", data={"cwd": directory})
+    for text, there in (("boiled", "/kitchen"), ("sown", "/garden"), ("salted", "/kitchen")):
+        if there != directory:
+            moves.append([last, directory])
+            directory = there
+            ledger.update("main", data={"cwd": directory, "moves": moves})
+        [step] = tell(ledger, "main", f"The turnip is {text}.")
+        last = step.id
+        if is_searched_between:
+            assert ask(ledger, "turnip")
+    expected = {
+        "/kitchen": [("main", "The turnip is boiled."), ("main", "The turnip is salted.")],
+        "/garden": [("main", "The turnip is sown.")],
+    }
+
+    assert list_places(ledger, "turnip", "/kitchen", "/garden") == expected
+    rebuild_index(ledger)
+    assert list_places(ledger, "turnip", "/kitchen", "/garden") == expected
+
+
+def test_steps_that_only_a_fork_has_stay_in_the_directory_in_which_they_were_made(ledger: StoreLedger) -> None:
+    ledger.create("main", data={"cwd": "/kitchen"})
+    first, last = tell(ledger, "main", "The turnip is boiled.", "The turnip is salted.")
+    time.sleep(0.002)  # sessions of the same millisecond are in no order
+    for name, step in (("early", first), ("late", last)):
+        ledger.create(name, head=step.id, origin="main", data={"cwd": "/garden", "moves": [[step.id, "/kitchen"]]})
+        tell(ledger, name, f"The turnip is sown {name}.")
+        time.sleep(0.002)
+    ledger.delete("main")
+    rebuild_index(ledger)
+
+    found = list_places(ledger, "turnip", "/kitchen", "/garden")
+
+    assert [text for _, text in found["/kitchen"]] == ["The turnip is boiled.", "The turnip is salted."]
+    assert [text for _, text in found["/garden"]] == ["The turnip is sown early.", "The turnip is sown late."]
+
+
+def test_steps_before_a_move_that_is_not_known_any_more_are_in_no_directory(ledger: StoreLedger) -> None:
+    ledger.create("main", data={"cwd": "/kitchen"})
+    [step] = tell(ledger, "main", "The turnip is boiled.")
+    for moves in ([["01BX5ZZKBKACTAV9WEVGEMMVS0", "/kitchen"]], [[step.id, ""]]):
+        ledger.update("main", data={"cwd": "/garden", "moves": moves})
+        rebuild_index(ledger)
+
+        assert list_places(ledger, "turnip", "/garden", "/kitchen") == {"/garden": [], "/kitchen": []}
+    assert ask(ledger, "turnip")
+
+
+def test_search_of_one_directory_leaves_out_those_below(ledger: StoreLedger) -> None:
+    for name in ("/srv/app", "/srv/app/lib"):
+        ledger.create(name.replace("/", "-"), data={"cwd": name})
+        tell(ledger, name.replace("/", "-"), f"The turnip of {name}.")
+
+    assert len(ask(ledger, "turnip", directory="/srv/app")) == 2
+    assert ask(ledger, "turnip", directory="/srv/app", below=False) == ["The turnip of /srv/app."]
 
 
 def test_search_after_another_program_appended_finds_that(backend: Backend) -> None:

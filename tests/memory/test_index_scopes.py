@@ -72,6 +72,57 @@ def test_fork_keeps_shared_turns_in_their_directory_in_a_new_index(cli: Cli, wor
     assert all(PARROT in found for found in find_texts(cli, "parrot invoice"))
 
 
+def find_in(directory: Path, question: str) -> list[str]:
+    """The turns and the rules that sessions of a directory recall for a question."""
+    with Nexus(directory, defaults=False) as nexus:
+        return sorted(memory.text for memory in nexus.recall(question).memories)
+
+
+def drop_index(home: Path) -> None:
+    with closing(sqlite3.connect(home / "ledger.db")) as file, file:
+        file.execute("drop table search_state")
+
+
+@pytest.mark.parametrize("is_fork", [True, False])
+def test_turns_stay_in_the_directory_that_a_session_leaves(tmp_path: Path, nexus_home: Path, *, is_fork: bool) -> None:
+    kitchen, garden = tmp_path / "kitchen", tmp_path / "garden"
+    rule = "Always call the parrot before noon."
+    for directory in (kitchen, garden):
+        directory.mkdir()
+    talk(kitchen, "one", rule)
+    with Nexus(garden, defaults=False) as nexus:
+        session = nexus.session("one", model="gpt-4o", any_directory=True)
+        if is_fork:
+            session.fork("two")
+            session = nexus.session("two", model="gpt-4o", any_directory=True)
+        session.ask("Never feed the parrot.")
+        session.record(says("Noted.", name="msg_2"))
+        if is_fork:
+            nexus.delete_session("one")
+
+    for _ in range(2):
+        assert {*find_in(kitchen, "parrot")} - {"Noted."} == {rule}
+        assert {*find_in(garden, "parrot")} - {"Noted."} == {"Never feed the parrot."}
+        drop_index(nexus_home)
+
+
+def test_fork_of_an_older_turn_keeps_the_directory_of_its_turns(tmp_path: Path, nexus_home: Path) -> None:
+    kitchen, garden = tmp_path / "kitchen", tmp_path / "garden"
+    for directory in (kitchen, garden):
+        directory.mkdir()
+    talk(kitchen, "one", PARROT)
+    with Nexus(garden, defaults=False) as nexus:
+        session = nexus.session("one", model="gpt-4o", any_directory=True)
+        session.ask(ZEBRA)
+        session.record(says("Noted.", name="msg_2"))
+        session.fork("two", at=next(step.turn for step in nexus.ledger.steps() if step.kind == "reply"))
+        nexus.delete_session("one")
+    drop_index(nexus_home)
+
+    assert any(PARROT in text for text in find_in(kitchen, "What is the parrot invoice number?"))
+    assert find_in(garden, "What is the parrot invoice number?") == []
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="names of files are any bytes only there")
 def test_session_in_a_directory_whose_name_is_not_unicode_is_found(
     cli: Cli, work: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

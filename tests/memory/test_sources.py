@@ -259,6 +259,40 @@ def test_what_an_agent_tells_its_worker_is_no_rule(nexus: Nexus) -> None:
     assert search(nexus, "preferences", "run the linter") == []
 
 
+def test_what_an_agent_tells_its_worker_is_no_rule_in_a_fork_of_the_worker(nexus: Nexus) -> None:
+    worker = nexus.session("earlier", model="gpt-4o").spawn("Build it well", name="worker")
+    worker.ask("Always run the linter before you commit.")
+    worker.record(says("Fine."))
+    worker.fork("fork")
+
+    nexus.delete_session("worker")
+
+    assert search(nexus, "preferences", "run the linter") == []
+
+
+def test_what_an_agent_tells_an_imported_subagent_is_no_rule(cli: Cli, work: Path, tmp_path: Path) -> None:
+    asked = {"role": "user", "content": "Always run the linter before you commit."}
+    line = {"type": "user", "uuid": "1", "sessionId": "s1", "cwd": str(work), "message": asked}
+    for name, extra in (("user", {}), ("agent", {"isSidechain": True, "agentId": "ag1"})):
+        lines = [line | {"sessionId": name} | extra, {"type": "assistant", "uuid": "2", "parentUuid": "1"} | extra]
+        lines[1] |= {"sessionId": name, "message": {"role": "assistant", "content": [{"type": "text", "text": "Yes."}]}}
+        file = tmp_path / f"{name}.jsonl"
+        file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+        assert cli("session", "import", str(file)).code == 0
+
+    with Nexus(work, defaults=False) as nexus:
+        assert [each.session for each in search(nexus, "preferences", "run the linter")] == ["claude-user"]
+
+
+def test_rule_follows_its_session_to_a_new_name_without_a_restart(nexus: Nexus) -> None:
+    say(nexus, "earlier", "Always run the linter before you commit.")
+    assert [each.session for each in search(nexus, "preferences", "run the linter")] == ["earlier"]
+
+    nexus.ledger.rename("earlier", "later")
+
+    assert [each.session for each in search(nexus, "preferences", "run the linter")] == ["later"]
+
+
 def test_rule_that_another_program_recorded_is_found_and_a_deleted_one_is_not(nexus: Nexus) -> None:
     say(nexus, "first", "Always run the linter before you commit.")
     assert [each.session for each in search(nexus, "preferences", "May I commit, linter?")] == ["first"]
@@ -328,6 +362,53 @@ def test_what_another_sender_said_is_no_memory(nexus: Nexus, source: str) -> Non
     assert {word for word in found["bob"] if word != "Noted."} == {"Never"}
     assert found[""] == set()
     assert {"Always", "Never"} <= found["any"]
+
+
+def test_worker_recalls_for_the_sender_of_the_message_that_created_it(nexus: Nexus, nexus_home: Path) -> None:
+    write_files(nexus_home, {"config.json": '{"memory": {"enabled": true}}'})
+    say(nexus, "owner", "The vault code of the billing service is zebra.")
+    tell_as(nexus, "ada", "ada-chat", "The vault code of the billing service is parrot.")
+    for sender in ("ada", "bob"):
+        room = nexus.session(f"{sender}-room", model="gpt-4o")
+        room.ask("Find it.", source=sender)
+        room.spawn("Find it.", name=f"{sender}-worker").spawn("Find it.", name=f"{sender}-nested")
+    nexus.session("own-room", model="gpt-4o").spawn("Find it.", name="own-worker")
+
+    question = "What is the vault code?"
+    names = ("ada-worker", "ada-nested", "bob-worker", "bob-nested", "own-worker")
+    called = {name: RecallTool(nexus, session=name).read(question) for name in names}
+    injected = {name: nexus.session(name).ask(question).messages[-1].content for name in names}
+
+    for texts in (called, injected):
+        codes = {name: re.findall("parrot|zebra", text) for name, text in texts.items()}
+        assert codes == dict(zip(names, (["parrot"], ["parrot"], [], [], ["zebra"]), strict=True))
+
+
+@pytest.mark.parametrize("is_older", [False, True])
+def test_turns_of_a_worker_are_those_of_the_sender_who_made_it_work(nexus: Nexus, *, is_older: bool) -> None:
+    room = nexus.session("room", model="gpt-4o")
+    room.ask("Look for it.", source="ada")
+    worker = room.spawn("Look for it.", name="worker")
+    worker.ask("The vault code of the billing service is parrot.")
+    worker.record(says("Noted."))
+    room.record(says("Done.", name="msg_2"))
+    room.ask("Thanks!", source="bob")
+    if is_older:  # older versions stored the parent only
+        record = nexus.ledger.session("worker")
+        assert record is not None
+        nexus.ledger.update("worker", data=record.payload.without("sender").to_json())
+    query = StepQuery(text="vault code", directory=str(nexus.cwd))
+
+    def list_finders() -> list[str]:
+        found = {sender: search_steps(nexus.ledger, replace(query, sender=sender)) for sender in ("ada", "bob", "")}
+        return [sender for sender, result in found.items() if result.hits]
+
+    assert list_finders() == ["ada"]
+    nexus.delete_session("room")
+    assert list_finders() == ([] if is_older else ["ada"])
+    nexus.session("worker").fork("fork")
+    nexus.delete_session("worker")
+    assert list_finders() == ([] if is_older else ["ada"])
 
 
 def test_recall_of_a_session_is_for_the_one_it_talks_to(nexus: Nexus) -> None:

@@ -8,6 +8,7 @@ from nexus_core.memory.statements import (
     find_decisions,
     find_lasting_rules,
     find_rules,
+    keep_typed_text,
     split_sentences,
     strip_inserted_text,
 )
@@ -94,6 +95,18 @@ def test_rules_are_known_by_their_words(rule: str) -> None:
 )
 def test_rule_that_lasts_is_an_order_or_a_wish_for_all_turns(rule: str) -> None:
     assert list(find_lasting_rules(rule)) == [rule]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Thanks for the help\nAlways run the tests first.",
+        "- One commit each\n- Always run the tests first.",
+        "Is it done? Always run the tests first.",
+    ],
+)
+def test_rule_that_lasts_is_found_where_a_line_or_sentence_begins(text: str) -> None:
+    assert list(find_lasting_rules(text)) == ["Always run the tests first."]
 
 
 @pytest.mark.parametrize(
@@ -186,6 +199,29 @@ def test_a_sentence_with_a_colon_is_joined_with_what_it_announces() -> None:
         "The issue is this: **The cache** is stale.",
         "Nobody clears it.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "typed"),
+    [
+        ("Use tabs.\n```\ncode\n```\nThank you.", "Use tabs.\n\nThank you."),
+        ("See <log>\nerror\n</log> please.", "See  please."),
+        ("Vec<T> fails:\n```\n<b>x</b>\ncode\n```\nFix it.", "Vec\nFix it."),
+        ("```\n<b>\n```\ncode </b>\nFix it.", "Fix it."),
+        ("Steps:\n- ```\n  code\n  ```\nFix it.", "Steps:\n\nFix it."),
+        ("Steps:\n1. ```sh\n   code\n   ```\nFix it.", "Steps:\n\nFix it."),
+        ("> ```\ncode\n> ```\nFix it.", "Fix it."),
+        ("Vec<T>\n> a</b> quote\nFix it.", "Vec\nFix it."),
+        ("Fix it.\n- ~~~\ncode", "Fix it."),
+    ],
+)
+def test_typed_text_has_no_code_elements_or_quotes(text: str, typed: str) -> None:
+    assert keep_typed_text(text) == typed
+
+
+@pytest.mark.parametrize("pump", ["<a>\n", "</a>", "```\n", "- ```<a>\n", "> <a></a>\n", "- - - ", "|\n```\n"])
+def test_hostile_messages_are_cut_in_time_in_proportion_to_their_length(pump: str) -> None:
+    assert_linear(keep_typed_text, pump * 4000, pump * 32_000, times=8)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ that appending costs nothing and an index never prevents it.
 
 from __future__ import annotations
 
-import json
 import os
 from abc import ABC, abstractmethod
 from bisect import bisect_right
@@ -24,6 +23,9 @@ from nexus_core.plugin.ledgers import (
     StepRow,
     clean_text,
     find_branch_owners,
+    find_owned_steps,
+    find_step_directories,
+    get_step_directory,
     read_forgotten_steps,
     read_indexed_text,
 )
@@ -31,7 +33,7 @@ from nexus_core.plugin.ledgers import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from nexus_core.plugin.ledgers import BranchPart
+    from nexus_core.plugin.ledgers import BranchPart, OwnedSteps
     from nexus_plugins.ledger._rows import ConnectedRows
 
 TABLES_VERSION = 6
@@ -62,6 +64,10 @@ _BLOCK = "select first, size, used from search_blocks where directory = ? order 
 _ADD_BLOCK = "insert into search_blocks (first, size, used, directory, turns, words) values (?, ?, 0, ?, 0, 0)"
 _USE_BLOCK = "update search_blocks set used = ? where first = ?"
 _GROW_BLOCK = "update search_blocks set turns = turns + ?, words = words + ? where first <= ? and ? < first + size"
+_BLOCKS_OF = (
+    "select b.first, b.used, b.turns, b.words from search_directories d join search_blocks b on b.directory = d.number"
+    " where b.used > 0 and d.path = ? order by b.first"
+)
 _BLOCKS_BELOW = (
     "select b.first, b.used, b.turns, b.words from search_directories d join search_blocks b on b.directory = d.number"
     " where b.used > 0 and (d.path = ? or d.path >= ? and d.path < ?) order by b.first"
@@ -88,6 +94,7 @@ _SAVE_BRANCH = "update search_branches set turns = ?, words = ?, position = ? wh
 _GIVE_BRANCH = (
     "update search_branches set session = ? where branch = ? and not exists (select 1 from sessions where id = session)"
 )
+_LAST_POSITION = "select position from search_branches where number = ?"
 _SHRINK_BRANCH = "update search_branches set words = words - ? where number = ?"
 # A join would make some databases read all sessions.
 OWNERS = (
@@ -112,7 +119,10 @@ _ADD_FORGOTTEN = "insert into search_forgotten (step) values (?) on conflict (st
 _ANY_STEP = "select 1 from steps limit 1"
 _IS_AT_END = "tip = (select id from steps where branch = ? order by position desc limit 1)"
 _SESSION_AT_END = f"select data from sessions where {_IS_AT_END} and id = ?"  # noqa: S608 - constants
-_OLDEST_AT_END = f"select id, data from sessions where {_IS_AT_END} order by id limit 1"  # noqa: S608 - constants
+_ENDING_IN = (
+    "select id, tip, data from sessions where tip in (select id from steps where branch = ? and position >= ?)"
+    " order by id"
+)
 _SESSION_NAME = "select label from sessions where id = ?"
 _TIPS = "select t.branch, t.position, s.id, s.data from sessions s join steps t on t.id = s.tip order by s.id"
 
@@ -151,7 +161,10 @@ class IndexableStep(NamedTuple):
 
 @dataclass
 class _OpenBranch:
-    """The newest number of a branch while steps are added to it."""
+    """The newest number of a branch while steps are added to it.
+
+    Steps after the position `until` may have another session or directory; None if they have not.
+    """
 
     number: int
     session: str
@@ -159,6 +172,7 @@ class _OpenBranch:
     turns: int = 0
     words: int = 0
     position: int = -1
+    until: int | None = None
     new_turns: int = 0
     new_words: int = 0
 
@@ -183,9 +197,10 @@ class SqlStepIndex(ABC):
         self.rows = rows
         self._speakers: dict[str, int] | None = None
         self._whole: IdSpan | None = None
-        self._directories: dict[str, list[IdSpan]] = {}
+        self._directories: dict[tuple[str, bool], list[IdSpan]] = {}
         self._current_at: tuple[object, Sequence[BranchPart]] | None = None
-        self._owners: dict[str, tuple[str, str]] | None = None
+        self._owners: dict[str, list[OwnedSteps[tuple[str, str]]]] | None = None
+        self._parents: dict[str, tuple[str | None, int]] | None = None
         self._seen: dict[str, str] = {}
 
     # What differs between databases.
@@ -296,7 +311,7 @@ class SqlStepIndex(ABC):
         self.rows.write(lambda: self.rows.run(_SAVE_STATE, _FAILURE, what))
 
     def _index_new(self, advance: Callable[[int], None]) -> None:
-        self._owners = None
+        self._owners = self._parents = None
         total = 0
         try:
             while indexed := self.write_index(self._index_batch):
@@ -308,7 +323,7 @@ class SqlStepIndex(ABC):
             self._clear_cache()  # some of it was rolled back
             raise
         finally:
-            self._owners = None
+            self._owners = self._parents = None
 
     def _clear_cache(self) -> None:
         """Drop what was read from the tables, which have changed."""
@@ -400,8 +415,12 @@ class SqlStepIndex(ABC):
             self._owners = self._load_owners()
         for step in steps:
             branch = open_branches.get(step.branch)
-            if branch is None:
-                branch = open_branches[step.branch] = self._open_branch(step.branch, state)
+            if branch is None or (branch.until is not None and step.position > branch.until):
+                if branch is not None:
+                    self._save_branch(branch)
+                    if self._owners is None:  # there may be many parts
+                        self._owners = self._load_owners()
+                branch = open_branches[step.branch] = self._open_branch(step.branch, step.position, state)
             if step.position <= branch.position:
                 continue
             branch.position = step.position
@@ -410,10 +429,11 @@ class SqlStepIndex(ABC):
                 continue
             if branch.turns == TURNS_PER_NUMBER:
                 self._save_branch(branch)
+                until = branch.until
                 branch = open_branches[step.branch] = self._add_branch(
                     step.branch, branch.session, branch.directory, state
                 )
-                branch.position = step.position
+                branch.position, branch.until = step.position, until
             id_ = branch.add(text.length)
             speaker = self._number_speaker(text.speaker.lower())
             turns.append((id_, step.ref, step.created // 1000, speaker, text.flags, text.length))
@@ -435,27 +455,30 @@ class SqlStepIndex(ABC):
         if branch.new_turns:
             self.rows.run(_GROW_BLOCK, branch.new_turns, branch.new_words, branch.number, branch.number)
 
-    def _open_branch(self, name: str, state: dict[str, str]) -> _OpenBranch:
-        """Return the newest number of a branch, a new one if its directory or its owner changed."""
-        found = self.rows.fetch(_BRANCH, name)
-        if not found:
-            session, data = self._find_owner(name)
-            return self._add_branch(name, session, self._find_directory(data, state), state)
-        branch = _OpenBranch(*found[-1])
-        session = branch.session
-        if found := self.rows.fetch(_SESSION_AT_END, name, session):
-            data = found[0][0]
-        else:  # it was deleted, or a fork goes on in its branch
-            session, data = self._find_owner(name)
-            if not session:
-                return branch
-            self.rows.run(_GIVE_BRANCH, session, name)
-        directory = self._find_directory(data, state)
-        if (session, directory) == (branch.session, branch.directory):
+    def _open_branch(self, name: str, position: int, state: dict[str, str]) -> _OpenBranch:
+        """Return the number of a branch for a step, a new one if its directory or its owner changed."""
+        rows = self.rows.fetch(_BRANCH, name)
+        branch = _OpenBranch(*rows[-1]) if rows else None
+        if branch is not None and position <= branch.position:  # it is indexed
+            branch.until = branch.position
             return branch
-        moved = self._add_branch(name, session, directory, state)
-        moved.position = branch.position
-        return moved
+        until: int | None = None
+        if branch is not None and (found := self.rows.fetch(_SESSION_AT_END, name, branch.session)):
+            session, data = branch.session, found[0][0]
+        else:  # it is new, its session was deleted, or a fork goes on in it
+            session, data, until = self._find_owner(name, position)
+            if branch is not None:
+                if not session:
+                    return branch
+                self.rows.run(_GIVE_BRANCH, session, name)
+        part = get_step_directory(find_step_directories(data, name, self._find_place, self._load_parents), position)
+        until = part.last if until is None else until if part.last is None else min(until, part.last)
+        directory = self._number_directory(part.directory, state)
+        if branch is None or (session, directory) != (branch.session, branch.directory):
+            before, branch = branch, self._add_branch(name, session, directory, state)
+            branch.position = -1 if before is None else before.position
+        branch.until = until
+        return branch
 
     def _add_branch(self, name: str, session: str, directory: int, state: dict[str, str]) -> _OpenBranch:
         found = self.rows.fetch(_BLOCK, directory)
@@ -470,37 +493,52 @@ class SqlStepIndex(ABC):
         self.rows.run(_ADD_BRANCH, number, name, session, directory)
         return _OpenBranch(number, session, directory)
 
-    def _find_owner(self, branch: str) -> tuple[str, str]:
-        """Return id and data of the session that owns a branch, or ""."""
-        if self._owners is not None and branch in self._owners:
-            return self._owners[branch]
+    def _find_owner(self, branch: str, position: int) -> tuple[str, str, int | None]:
+        """Return id and data of the session that owns a step, or "", and the position up to which it does.
+
+        The position is None for all steps that follow.
+        """
+        owned = find_owned_steps((self._owners or {}).get(branch, ()), position)
+        if owned is not None:
+            return *owned.session, owned.last
         # Another program may have made it since all were loaded.
-        for session, data in self.rows.fetch(_OLDEST_AT_END, branch):
-            return session, data
+        for session, tip, data in self.rows.fetch(_ENDING_IN, branch, position):
+            place = self._find_place(tip)
+            return session, data, None if place is None else place[1]
         if self._owners is None:
             self._owners = self._load_owners()
-        return self._owners.get(branch, ("", ""))
+        parts = self._owners.get(branch, [])
+        owned = find_owned_steps(parts, position)
+        if owned is not None:
+            return *owned.session, owned.last
+        return (*parts[-1].session, None) if parts else ("", "", None)
 
-    def _load_owners(self) -> dict[str, tuple[str, str]]:
-        """Return id and data of the session that owns each branch."""
-        parents = {row.id: (row.parent, row.position) for row in self.rows.forked_branches()}
+    def _find_place(self, name: str) -> tuple[str, int] | None:
+        """Return branch and position of a step."""
+        place = self.rows.place(name)
+        return None if place is None else (place.branch, place.position)
+
+    def _load_parents(self) -> dict[str, tuple[str | None, int]]:
+        """Return branch and position of the step that each forked branch follows."""
+        if self._parents is None:
+            self._parents = {row.id: (row.parent, row.position) for row in self.rows.forked_branches()}
+        return self._parents
+
+    def _load_owners(self) -> dict[str, list[OwnedSteps[tuple[str, str]]]]:
+        """Return id and data of the sessions that own each branch."""
+        self._parents = None
         tips = self.rows.fetch(_TIPS)
         return find_branch_owners(
-            [(branch, position, (session, data)) for branch, position, session, data in tips], parents
+            [(branch, position, (session, data)) for branch, position, session, data in tips], self._load_parents()
         )
 
-    def _find_directory(self, data: str, state: dict[str, str]) -> int:
-        """Return the number of a session's directory, 0 for none.
+    def _number_directory(self, path: str, state: dict[str, str]) -> int:
+        """Return the number of a directory, 0 for none.
 
         A number is never given twice: that of a forgotten directory may still be somewhere.
         """
-        try:
-            path = json.loads(data).get("cwd") if data else None
-        except (ValueError, AttributeError):
-            path = None
-        if not isinstance(path, str) or not path:
+        if not path:
             return 0
-        path = clean_text(path)
         found = self.rows.fetch(_DIRECTORY, path)
         if found:
             return int(found[0][0])
@@ -596,16 +634,18 @@ class SqlStepIndex(ABC):
                 end = middle
         return first
 
-    def find_directory(self, directory: str) -> list[IdSpan]:
-        """Return the ids of the turns of sessions that work in a directory or below it."""
-        if directory not in self._directories:
+    def find_directory(self, directory: str, *, below: bool = True) -> list[IdSpan]:
+        """Return the ids of the turns that were made in a directory, or below it."""
+        key = directory, below
+        if key not in self._directories:
             path = clean_text(directory)  # as sessions store it
             parent = path.rstrip(os.sep)
-            blocks = self.rows.fetch(_BLOCKS_BELOW, path, parent + os.sep, parent + chr(ord(os.sep) + 1))
+            range_below = path, parent + os.sep, parent + chr(ord(os.sep) + 1)
+            blocks = self.rows.fetch(_BLOCKS_BELOW, *range_below) if below else self.rows.fetch(_BLOCKS_OF, path)
             if len(self._directories) >= _MAX_DIRECTORIES:
                 self._directories.clear()
-            self._directories[directory] = [*_merge_spans([_block_span(*block) for block in blocks])]
-        return self._directories[directory]
+            self._directories[key] = [*_merge_spans([_block_span(*block) for block in blocks])]
+        return self._directories[key]
 
     def find_all(self) -> list[IdSpan]:
         """Return the ids of all turns: one range, or none."""
@@ -648,12 +688,15 @@ class SqlStepIndex(ABC):
         # The session that made a branch may be deleted, and others go on from it.
         owners = self._load_owners() if any(label is None for _, _, label in found) else {}
         return {
-            number: (branch, self._name_owner(owners.get(branch)) if label is None else label)
+            number: (branch, self._name_owner(number, owners.get(branch, [])) if label is None else label)
             for number, branch, label in found
         }
 
-    def _name_owner(self, owner: tuple[str, str] | None) -> str:
-        named = self.rows.fetch(_SESSION_NAME, owner[0]) if owner else []
+    def _name_owner(self, number: int, owned: Sequence[OwnedSteps[tuple[str, str]]]) -> str:
+        """Return the name of the session that has the last step of a number, or ""."""
+        ((last,),) = self.rows.fetch(_LAST_POSITION, number)
+        owner = find_owned_steps(owned, last) or (owned[-1] if owned else None)
+        named = self.rows.fetch(_SESSION_NAME, owner.session[0]) if owner else []
         return str(named[0][0]) if named else ""
 
 

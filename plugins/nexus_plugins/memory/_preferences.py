@@ -26,15 +26,15 @@ MAX_CACHED_STEPS = 4 * MAX_RULE_STEPS
 
 
 class _StatedRules(NamedTuple):
-    """The rules of a message, its sender and its session's directory."""
+    """The rules of a message, as memories of no session, and its sender."""
 
     rules: tuple[Memory, ...]
     sender: str
-    directory: str | None
 
 
 _cache: WeakKeyDictionary[Ledger, dict[IndexedStep, _StatedRules]] = WeakKeyDictionary()
-"""Rules by ledger and step, so that each message is read once. The index of the ledger says which of them exist."""
+"""Rules by ledger and step, so that each message is read once. The index of the ledger says which of them exist, and in
+which session: sessions are renamed, moved and deleted."""
 
 
 def search_preferences(ledger: Ledger, query: MemoryQuery) -> list[Memory]:
@@ -49,27 +49,29 @@ def list_preferences(ledger: Ledger, query: MemoryQuery) -> list[Memory]:
     """Return the rules of the user in a query's directory, the newest first."""
     here = None if query.directory is None else str(query.directory)
     own = (query.session,) if query.session else ()
-    asked = StepQuery(text="", directory=here, facets=("rule",), exclude_sessions=own, limit=MAX_RULE_STEPS)
+    asked = StepQuery(
+        text="", directory=here, below=False, facets=("rule",), exclude_sessions=own, limit=MAX_RULE_STEPS
+    )
     known = _cache.setdefault(ledger, {})
     if len(known) > MAX_CACHED_STEPS:
         known.clear()
 
-    def read_rules(step: Step, session: str) -> _StatedRules:
-        record = ledger.session(session) if session else None
-        is_worker = record is not None and record.payload.parent is not None  # an agent asks a worker
-        directory = "" if is_worker or record is None else record.payload.cwd
-        return _StatedRules(tuple(_find_step_rules(step, session)), read_sender(step), directory)
+    def read_rules(step: Step) -> _StatedRules:
+        return _StatedRules(tuple(_find_step_rules(step)), read_sender(step))
 
-    rules = {
-        rule.id: rule
-        for stated in map_facet_steps(ledger, asked, read_rules, known)
-        if stated.directory != "" and (here is None or (stated.directory == here and stated.sender == query.identity))
-        for rule in stated.rules
-    }
+    found = map_facet_steps(ledger, asked, read_rules, known)
+    if here is not None:
+        found = [(stated, name) for stated, name in found if stated.sender == query.identity]
+    records = {name: ledger.session(name) for name in {name for stated, name in found if stated.rules and name}}
+    rules: dict[str, Memory] = {}
+    for stated, name in found:
+        record = records.get(name)
+        if record is not None and not record.payload.is_subagent:  # an agent asks a subagent
+            rules |= {rule.id: replace(rule, session=name) for rule in stated.rules}
     return sorted(rules.values(), key=lambda rule: (-rule.time, rule.id))
 
 
-def _find_step_rules(step: Step, session: str) -> Iterator[Memory]:
+def _find_step_rules(step: Step) -> Iterator[Memory]:
     """Yield the lasting rules in the user messages of a step, as they were given."""
     if step.kind not in ("input", "turn") or any(step.payload.kinds):
         return
@@ -81,6 +83,5 @@ def _find_step_rules(step: Step, session: str) -> Iterator[Memory]:
                 text=sentence,
                 kind="preference",
                 source=Source(uri=f"step:{step.id}"),
-                session=session,
                 time=step.created,
             )

@@ -67,7 +67,7 @@ _HAS_TABLES = (
     f" and tablename = '{TABLES[-1]}')"
 )
 _STALE_SESSIONS = (
-    "select s.id, s.tip, s.data from sessions s left join search_sessions i on i.session = s.id"
+    "select s.id, s.tip from sessions s left join search_sessions i on i.session = s.id"
     " where s.tip is not null and i.tip is distinct from s.tip order by s.id limit ?"
 )
 _NOTE_SESSION = (
@@ -125,7 +125,6 @@ class PostgresStepIndex(SqlStepIndex):
     def __init__(self, rows: PostgresStore) -> None:
         super().__init__(rows)
         self._checked = 0.0
-        self._branch_owners: dict[str, tuple[int, str, str]] = {}
 
     def note_change(self) -> None:
         """Note that this program has appended steps."""
@@ -171,30 +170,24 @@ class PostgresStepIndex(SqlStepIndex):
             if not stale:
                 break
             taken: dict[str, int] = {}
-            for session, tip, data in stale:
-                found += self._find_steps_of(session, tip, data, taken, limit - len(found))
+            for session, tip in stale:
+                found += self._find_steps_of(tip, taken, limit - len(found))
                 if len(found) >= limit:
                     return found  # the session is not noted: the next call continues there
                 self.rows.run(_NOTE_SESSION, session, tip)
         return found
 
-    def _find_steps_of(
-        self, session: str, tip: str, data: str, taken: dict[str, int], limit: int
-    ) -> Iterator[IndexableStep]:
+    def _find_steps_of(self, tip: str, taken: dict[str, int], limit: int) -> Iterator[IndexableStep]:
         """Yield steps of a session that are not indexed.
 
         Args:
-            session: The session's id.
-            tip: Its newest step.
-            data: Its data.
+            tip: The session's newest step.
             taken: The last position by branch that this batch has; updated.
             limit: The maximum number of steps.
         """
         place = self.rows.place(tip)
         branch, last = (place.branch, place.position) if place else (None, -1)
         while branch is not None and limit > 0:
-            if branch not in self._branch_owners or self._branch_owners[branch][0] < last:
-                self._branch_owners[branch] = last, session, data
             indexed = taken.get(branch)
             if indexed is None:
                 indexed = int(self.rows.fetch(_INDEXED_POSITION, branch)[0][0])
@@ -205,12 +198,6 @@ class PostgresStepIndex(SqlStepIndex):
                 yield from (IndexableStep(*row) for row in rows)
             row = self.rows.branch(branch)
             branch, last = (row.parent, row.position) if row else (None, -1)
-
-    def _find_owner(self, branch: str) -> tuple[str, str]:
-        if branch in self._branch_owners:
-            _, session, data = self._branch_owners[branch]
-            return session, data
-        return super()._find_owner(branch)
 
     def count_deletions(self) -> int:
         """Return the number of the last recorded deletion."""
@@ -254,7 +241,6 @@ class PostgresStepIndex(SqlStepIndex):
         """Call a function in a transaction, while no other program indexes."""
 
         def locked() -> int:
-            self._branch_owners.clear()
             self.rows.fetch(_LOCK, _LOCK_KEY)
             return work()
 
