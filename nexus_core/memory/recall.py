@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nexus_core.errors import UsageError, did_you_mean
 from nexus_core.host.calls import describe_exception
+from nexus_core.ledger.senders import find_sender, find_session_sender
 from nexus_core.memory.facets import find_query_facets, read_facet
 from nexus_core.memory.forgotten_memories import read_forgotten_memories
-from nexus_core.memory.search import find_sender, find_session_sender
 from nexus_core.memory.words import find_query_entities
 from nexus_core.rendering import render_current_section
 from nexus_core.text.safety import fence_text, neutralize, one_line, repair_surrogates, shorten, strip_hidden

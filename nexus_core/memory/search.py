@@ -18,6 +18,7 @@ from nexus_core.errors import LedgerError, LedgerUnreachableError, UnknownNameEr
 from nexus_core.ledger.codec import StoredStep
 from nexus_core.ledger.deletion import DeletableLedger
 from nexus_core.ledger.ledger import StoreLedger
+from nexus_core.ledger.senders import UNKNOWN_SENDER, find_sender, find_session_sender, read_sender
 from nexus_core.ledger.store import write_canonical_json
 from nexus_core.memory.facets import list_facet_values, read_facet
 from nexus_core.memory.in_memory_index import InMemoryStepIndex
@@ -43,7 +44,6 @@ from nexus_core.text.safety import one_line
 from nexus_core.text.secrets import redact, redact_beginning, redact_json
 from nexus_core.types.base import dataclass
 from nexus_core.types.messages import ROLES, Reasoning, Text, ToolCall, ToolResult
-from nexus_core.types.payloads import InputPayload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
@@ -65,11 +65,6 @@ SNIPPET_CHARACTERS = 240
 """Characters of a snippet, unless a query says otherwise."""
 MAX_ANSWER_CHARACTERS = 300
 """Characters of the question or answer beside a hit."""
-UNKNOWN_SENDER = "\ufffd"
-"""The sender of an older worker whose parent is deleted: its turns are found for no sender, and it recalls none. A
-ledger stores it unchanged."""
-MAX_SPAWNING_TURNS = 100
-"""Turns of a session, from the newest, among which the one that created a worker is looked for."""
 MAX_SENDER_RESULTS = 400
 """Turns that are ranked if those of other senders are among the first ones."""
 MIN_REPEATED_CHARACTERS = 40
@@ -369,58 +364,6 @@ def _build_search_error(what: str) -> LedgerError:
         "`nexus session search --exact` needs no index"
     )
     return LedgerError(f"the search fails with a new index, too ({what})", hint=hint)
-
-
-def find_sender(ledger: Ledger, turn: str) -> str:
-    """Return the sender of the message that opened a turn, or ""."""
-    step = ledger.step(turn)
-    return "" if step is None else read_sender(step)
-
-
-def find_session_sender(ledger: Ledger, name: str) -> str:
-    """Return the sender of those messages of a session that have none.
-
-    For a worker, it is the sender of the message for which it was created, `UNKNOWN_SENDER` if that is not known any
-    more; for other sessions, "".
-    """
-    record = ledger.session(name) if name else None
-    seen: set[str] = set()
-    while record is not None and record.label not in seen:
-        stored, parent = record.payload.sender, record.payload.parent
-        if stored is not None or parent is None:
-            return stored or ""
-        maker = ledger.session(parent)  # an older version stored the parent only
-        if maker is None or maker.created > record.created:
-            return UNKNOWN_SENDER
-        sender = find_sender(ledger, _find_spawning_turn(ledger, record, maker))
-        if sender:
-            return sender
-        seen.add(record.label)
-        record = maker
-    return ""
-
-
-def _find_spawning_turn(ledger: Ledger, worker: SessionRecord, maker: SessionRecord) -> str:
-    """Return the turn of a session in which it created a worker, or ""."""
-    call = worker.payload.call
-    step = None if call is None else ledger.step(call.step)
-    if step is not None:
-        return step.turn
-    name = maker.tip
-    for _ in range(MAX_SPAWNING_TURNS):
-        step = None if name is None else ledger.step(name)
-        opening = None if step is None else ledger.step(step.turn)
-        if opening is None or opening.created <= worker.created:
-            break
-        name = opening.parent
-    return "" if step is None else step.turn
-
-
-def read_sender(step: Step) -> str:
-    """Return the sender of a user message, or "" if it has none."""
-    event = step.payload.event if isinstance(step.payload, InputPayload) else None
-    sender = event.get("source") if event else None
-    return sender if isinstance(sender, str) else ""
 
 
 _TIME = ((int, float, NoneType), "milliseconds since 1970: 1_767_225_600_000")

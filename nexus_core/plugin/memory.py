@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from nexus_core.lazy_names import make_lazy
 
 if TYPE_CHECKING:
+    from nexus_core.ledger.senders import read_sender
     from nexus_core.memory.forgotten_memories import read_forgotten_memories
     from nexus_core.memory.recall import MIN_MEMORY_SCORE, format_memory
-    from nexus_core.memory.search import map_facet_steps, read_sender, search_steps
+    from nexus_core.memory.search import map_facet_steps, search_steps
     from nexus_core.memory.statements import find_lasting_rules, find_rules, keep_typed_text
     from nexus_core.memory.text_scores import rank_texts
     from nexus_core.memory.words import find_query_words
@@ -30,7 +31,7 @@ _HOMES = {
     "rank_texts": "nexus_core.memory.text_scores:rank_texts",
     "read_forgotten_memories": "nexus_core.memory.forgotten_memories:read_forgotten_memories",
     "map_facet_steps": "nexus_core.memory.search:map_facet_steps",
-    "read_sender": "nexus_core.memory.search:read_sender",
+    "read_sender": "nexus_core.ledger.senders:read_sender",
     "search_steps": "nexus_core.memory.search:search_steps",
     "keep_typed_text": "nexus_core.memory.statements:keep_typed_text",
 }

@@ -12,11 +12,10 @@ from weakref import ref
 
 from nexus_core.compaction.trigger import find_trigger, read_compaction_options
 from nexus_core.errors import ConfigError, ConflictError, FileError, LedgerError, NexusError, SessionExistsError
-from nexus_core.memory.search import find_session_sender, read_sender
+from nexus_core.ledger.senders import find_session_sender, read_sender
 from nexus_core.request.build import build_request, plan_call
 from nexus_core.request.cache_report import get_cache_report
 from nexus_core.request.input import PROFILE_FIELD, inherit_user_profile
-from nexus_core.request.memories import build_forget_step, find_forgotten_since, list_injected_memories
 from nexus_core.request.prefix import MissingBlobError, StoredStaticContext, prefix_matches, read_tools
 from nexus_core.request.runtime import MAX_RESULT_TOKENS
 from nexus_core.session.options import get_mode
@@ -460,6 +459,8 @@ class SessionThread:
         tip = self._ledger.step(head)
         if tip is None or record.tip is None or record.tip == head:
             return []
+        from nexus_core.request.memories import build_forget_step, find_forgotten_since, list_injected_memories
+
         forked = replace(record, head=head, tip=head, open_turn=None)
         state = SessionState(forked, tip, Turn(ThreadCache(self._ledger).read_turn(head)))
         try:

@@ -155,7 +155,7 @@ def test_showing_a_prompt_needs_no_session(tmp_path: Path, module: str) -> None:
     assert module not in loaded
 
 
-def test_a_session_that_waits_needs_no_event_loop(tmp_path: Path) -> None:
+def test_a_session_that_waits_needs_no_event_loop_and_no_memory(tmp_path: Path) -> None:
     code = (
         "import sys; from nexus_core import Nexus; "
         "Nexus(installed=False, ledger='memory:').session('s', model='gpt-4o').ask('Why?'); print(*sys.modules)"
@@ -166,4 +166,4 @@ def test_a_session_that_waits_needs_no_event_loop(tmp_path: Path) -> None:
     ).stdout.split()
 
     assert "nexus_core.session" in loaded
-    assert not {"asyncio", "sqlite3", "typer"} & set(loaded)
+    assert not {"asyncio", "sqlite3", "typer", "nexus_core.memory", "nexus_core.request.memories"} & set(loaded)
