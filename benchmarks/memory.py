@@ -48,6 +48,7 @@ from nexus_core.types.messages import Message  # noqa: E402 - as above
 from nexus_plugins.ledger.postgres import open_postgres  # noqa: E402 - as above
 from nexus_plugins.ledger.sqlite import open_sqlite  # noqa: E402 - as above
 from nexus_plugins.memory._episodes import MIN_SHARE_OF_BEST, find_related_hits  # noqa: E402 - as above
+from nexus_plugins.memory._notes import MIN_SETTLED_NS  # noqa: E402 - as above
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -483,6 +484,7 @@ def measure_asks(scratch: Path) -> Iterator[Row]:
             step = NewStep(kind="turn", closes=True, messages=(Message("user", text),))
             nexus.ledger.create(f"before-{number}", data={"cwd": str(work)}, steps=[step])
         nexus.recall("warm")
+    time.sleep(MIN_SETTLED_NS / 1e9)  # notes that were just written are read again by each turn
     for number in range(12):
         for enabled in (True, False):
             (home / "config.json").write_text(json.dumps({"memory": {"enabled": enabled}}))

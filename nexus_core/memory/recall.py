@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from functools import lru_cache
 from math import hypot, isfinite
 from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
@@ -486,9 +487,13 @@ def memory_to_json(memory: Memory) -> dict[str, object]:
     }
 
 
+_STEP_URI = re.compile(r"step:[0-9A-Z]{26}")
+
+
+@lru_cache(maxsize=256)  # the names of few sessions are in every turn
 def _clean_line(text: str) -> str:
     """Return a name as one line that cannot imitate prompt structure."""
-    return one_line(redact_memory_text(text))
+    return text if _STEP_URI.fullmatch(text) else one_line(redact_memory_text(text))
 
 
 def redact_memory_text(text: str) -> str:
