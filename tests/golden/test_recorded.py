@@ -49,6 +49,8 @@ COUNTED_COLUMNS, COUNTED = ("tokens", "total", "counter"), {"all_tokens", "sizes
 may change; a step has the name of its counter, and is counted again by another one."""
 SENT = {"sent"}
 """The size of a call, which had a safety margin for estimates when the goldens were begun."""
+ADDED = {"sender"}
+"""What is recorded since then in addition: the sender for whom a worker was created."""
 _TOKENS = re.compile(r'"tokens": \d+')
 _DIGEST = re.compile(r"\b[0-9a-f]{32,}\b")
 
@@ -61,7 +63,7 @@ def rows(database: Path, label: str, *, is_estimated: bool) -> str:
         for step, _ in thread(database, label):
             found += connection.execute("select * from steps where id = ?", (step,)).fetchall()
         held = sorted(row["name"] for row in connection.execute("select name from sqlite_schema"))
-    left_out = SENT | (SUMMARIZED if label in COMPACTED else set()) | (COUNTED if is_estimated else set())
+    left_out = SENT | ADDED | (SUMMARIZED if label in COMPACTED else set()) | (COUNTED if is_estimated else set())
     told = "\n\n".join("\n".join(f"{name}: {column(row, name, left_out)}" for name in row.keys()) for row in found)  # noqa: SIM118 - a Row
     places: dict[str, str] = {}
     told = _DIGEST.sub(lambda digest: places.setdefault(digest[0], f"<digest {len(places)}>"), told)
